@@ -79,4 +79,9 @@ struct ferry_create_srq_resp {
 	__u32 reserved;
 };
 
+struct ferry_create_ah_resp {
+	__u8 dmac[6];			/* what the kernel resolved; wire order */
+	__u8 reserved[2];
+};
+
 #endif

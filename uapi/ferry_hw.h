@@ -169,12 +169,13 @@ FERRY_CHECK_OFFSET(struct ferry_record_page, word, 4032);
 struct ferry_status_page {
 	__le32 awake;		/* written by the device: 1 while it reads records by itself */
 	__u8 rsvd0[60];
-	__le32 fatal;		/* written by the driver: 1 when the device is lost */
+	__le32 alive;		/* written by the driver: 1 while the device works, 0 once it is lost;
+				 * reads 0, too, when the kernel has taken the mapping away (unbind) */
 	__u8 rsvd1[60];
 	__u8 rsvd2[3968];
 };
 FERRY_CHECK_SIZE(struct ferry_status_page, 4096);
-FERRY_CHECK_OFFSET(struct ferry_status_page, fatal, 64);
+FERRY_CHECK_OFFSET(struct ferry_status_page, alive, 64);
 
 /* ----------------------------------------------------------------------- page lists */
 
@@ -234,9 +235,10 @@ enum ferry_wr {
 	FERRY_WR_COUNT
 };
 
-#define FERRY_WQE_SIGNALED	(1u << 0)
-#define FERRY_WQE_SOLICITED	(1u << 1)
-#define FERRY_WQE_FENCE		(1u << 2)	/* after all earlier READs and atomics */
+/* In the order of verbs' IBV_SEND_*. */
+#define FERRY_WQE_FENCE		(1u << 0)	/* after all earlier READs and atomics */
+#define FERRY_WQE_SIGNALED	(1u << 1)
+#define FERRY_WQE_SOLICITED	(1u << 2)
 #define FERRY_WQE_INLINE	(1u << 3)	/* data stands where the SGEs would */
 
 #define FERRY_WQE_SHIFT_MIN	6		/* SQ stride: 64 to 512 bytes */
@@ -375,10 +377,10 @@ enum ferry_wc {
 	FERRY_WC_READ,
 	FERRY_WC_ATOMIC_CS,
 	FERRY_WC_ATOMIC_FA,
+	FERRY_WC_BIND_MW,
 	FERRY_WC_LOCAL_INV,
 	FERRY_WC_REG_MR,
-	FERRY_WC_BIND_MW,
-	FERRY_WC_RECV,		/* from here on: of the receive queue */
+	FERRY_WC_RECV,		/* from here on, with bit 3: of the receive queue */
 	FERRY_WC_RECV_WRITE_IMM,
 	FERRY_WC_COUNT
 };
