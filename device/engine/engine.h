@@ -43,8 +43,8 @@ void ferry_engine_link(struct ferry_engine *engine, bool up);
 /*
  * Does what is due at @now: admin commands, records that changed (while awake), work of
  * QPs, timers; stops after about @budget bytes of payload. Returns when it wants to be
- * called again: 0 for at once (there is work left), UINT64_MAX for not before something
- * happens.
+ * called again: 0 for at once (this call did something, or there is work left), UINT64_MAX
+ * for not before something happens. The caller measures idleness from the last 0.
  */
 uint64_t ferry_engine_run(struct ferry_engine *engine, uint64_t now, size_t budget);
 
