@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How memory becomes visible to the device: everything it reads or writes was allocated
+ * or pinned here.
+ */
+#ifndef FERRY_DMA_H
+#define FERRY_DMA_H
+
+#include <linux/types.h>
+#include <linux/mm_types.h>
+
+struct ferry_dev;
+struct ferry_page_list;
+struct ferry_pages;
+struct ib_umem;
+
+/*
+ * Memory that CPU and device share without cache maintenance, zeroed when allocated.
+ * Whole pages, physically contiguous, aligned to its size rounded up to a power of two.
+ */
+struct ferry_buf {
+	void *cpu;		/* NULL: none */
+	dma_addr_t dma;		/* what the device calls it */
+	size_t size;		/* bytes */
+};
+
+int ferry_dma_init(struct ferry_dev *dev);
+const char *ferry_dma_regime(struct ferry_dev *dev);
+
+int ferry_dma_alloc(struct ferry_dev *dev, struct ferry_buf *buf, size_t size, gfp_t gfp);
+void ferry_dma_free(struct ferry_dev *dev, struct ferry_buf *buf);
+unsigned long ferry_dma_pfn(const struct ferry_buf *buf);
+pgprot_t ferry_dma_pgprot(struct ferry_dev *dev, pgprot_t prot);
+
+/* User memory, pinned and visible to the device. */
+struct ferry_user_mem {
+	struct ib_umem *umem;
+	u64 iova;		/* the address that names its first byte */
+	u32 blocks;
+	unsigned int block_shift;
+};
+
+int ferry_dma_pin(struct ferry_dev *dev, struct ferry_user_mem *mem, u64 start, u64 length,
+		  u64 iova, int access);
+void ferry_dma_unpin(struct ferry_user_mem *mem);
+int ferry_dma_list_user(struct ferry_dev *dev, const struct ferry_user_mem *mem,
+			struct ferry_pages *pages, struct ferry_page_list *hw);
+
+#endif

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What a process can map. The core counts the mappings and takes them away when the
+ * device goes; so nothing but rdma_user_mmap_io() is used to map, and what is mapped is
+ * freed in ferry_mmap_free() alone.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "ferry.h"
+#include "mmap.h"
+#include "verbs.h"
+
+static struct ferry_mmap *to_ferry_mmap(struct rdma_user_mmap_entry *entry)
+{
+	return container_of(entry, struct ferry_mmap, entry);
+}
+
+struct ferry_mmap *ferry_mmap_alloc(struct ferry_dev *dev, enum ferry_mmap_kind kind)
+{
+	struct ferry_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+
+	if (map) {
+		map->dev = dev;
+		map->kind = kind;
+	}
+	return map;
+}
+
+/* @size bytes that device and kernel share; a process too once ferry_mmap_share() was called. */
+struct ferry_mmap *ferry_mmap_alloc_memory(struct ferry_dev *dev, size_t size, gfp_t gfp)
+{
+	struct ferry_mmap *map = ferry_mmap_alloc(dev, FERRY_MMAP_MEMORY);
+
+	if (!map)
+		return NULL;
+	if (ferry_dma_alloc(dev, &map->buf, size, gfp)) {
+		kfree(map);
+		return NULL;
+	}
+	map->pfn = ferry_dma_pfn(&map->buf);
+	return map;
+}
+
+static void ferry_mmap_release(struct ferry_mmap *map)
+{
+	if (map->kind == FERRY_MMAP_PLACEHOLDER)
+		return;
+	if (map->kind == FERRY_MMAP_MEMORY)
+		ferry_dma_free(map->dev, &map->buf);
+	kfree(map);
+}
+
+void ferry_mmap_free(struct rdma_user_mmap_entry *entry)
+{
+	ferry_mmap_release(to_ferry_mmap(entry));
+}
+
+/* The driver's own hold on @map (which may be NULL) ends. */
+void ferry_mmap_put(struct ferry_mmap *map)
+{
+	if (!map)
+		return;
+	if (map->inserted)
+		rdma_user_mmap_entry_remove(&map->entry);
+	else
+		ferry_mmap_release(map);
+}
+
+/**
+ * ferry_mmap_share - lets a process map things, at offsets that follow each other
+ * @uctx: of the process
+ * @maps: the things
+ * @count: how many
+ * @size: of each, in bytes
+ * @offset: where the first one is to be found
+ *
+ * The core finds room for an entry, but not for several in a row. So a placeholder finds
+ * it for all of them, and under our lock nobody else can take what it leaves.
+ *
+ * Return: 0 or -ENOMEM; then some may have been shared: put all of them.
+ */
+int ferry_mmap_share(struct ferry_ucontext *uctx, struct ferry_mmap **maps, unsigned int count,
+		     size_t size, u64 *offset)
+{
+	struct ferry_mmap room = { .kind = FERRY_MMAP_PLACEHOLDER };
+	unsigned long pgoff;
+	unsigned int i;
+	int err;
+
+	mutex_lock(&uctx->mmap_lock);
+	err = rdma_user_mmap_entry_insert(&uctx->ibuctx, &room.entry, count * size);
+	if (err)
+		goto out;
+	pgoff = room.entry.start_pgoff;
+	rdma_user_mmap_entry_remove(&room.entry);
+
+	for (i = 0; i < count && !err; i++) {
+		err = rdma_user_mmap_entry_insert_exact(&uctx->ibuctx, &maps[i]->entry, size,
+							pgoff + i * PHYS_PFN(size));
+		if (!err)
+			maps[i]->inserted = true;
+	}
+	*offset = (u64)pgoff << PAGE_SHIFT;
+out:
+	mutex_unlock(&uctx->mmap_lock);
+	return err;
+}
+
+static int ferry_mmap_prot(struct ferry_mmap *map, struct vm_area_struct *vma, pgprot_t *prot)
+{
+	switch (map->kind) {
+	case FERRY_MMAP_DOORBELL:
+		/* Not write-combining: a doorbell must leave the CPU by itself. */
+		*prot = pgprot_noncached(vma->vm_page_prot);
+		return 0;
+	case FERRY_MMAP_STATUS:
+		if (vma->vm_flags & VM_WRITE)
+			return -EPERM;
+		vm_flags_clear(vma, VM_MAYWRITE);
+		fallthrough;
+	case FERRY_MMAP_MEMORY:
+		*prot = ferry_dma_pgprot(map->dev, vma->vm_page_prot);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int ferry_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma)
+{
+	struct rdma_user_mmap_entry *entry;
+	struct ferry_mmap *map;
+	pgprot_t prot;
+	int err;
+
+	/* Checks that the mapping is shared and as large as the entry. */
+	entry = rdma_user_mmap_entry_get(ibuctx, vma);
+	if (!entry)
+		return -EINVAL;
+	map = to_ferry_mmap(entry);
+
+	err = vma->vm_flags & VM_EXEC ? -EPERM : ferry_mmap_prot(map, vma, &prot);
+	if (!err)
+		err = rdma_user_mmap_io(ibuctx, vma, map->pfn, entry->npages * PAGE_SIZE, prot,
+					entry);
+	rdma_user_mmap_entry_put(entry);
+	return err;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a process can map, and how long it lives: until the driver has no use for it and
+ * the last mapping is gone.
+ */
+#ifndef FERRY_MMAP_H
+#define FERRY_MMAP_H
+
+#include <rdma/ib_verbs.h>
+
+#include "dma.h"
+
+struct ferry_ucontext;
+
+enum ferry_mmap_kind {
+	FERRY_MMAP_PLACEHOLDER,		/* keeps a range of offsets, never mapped */
+	FERRY_MMAP_DOORBELL,		/* a page of BAR2, write-only by nature */
+	FERRY_MMAP_STATUS,		/* the status page, read-only */
+	FERRY_MMAP_MEMORY,		/* buf, freed with the entry */
+};
+
+struct ferry_mmap {
+	struct rdma_user_mmap_entry entry;
+	struct ferry_dev *dev;
+	enum ferry_mmap_kind kind;
+	bool inserted;			/* the core counts its users */
+	unsigned long pfn;
+	struct ferry_buf buf;		/* FERRY_MMAP_MEMORY */
+};
+
+struct ferry_mmap *ferry_mmap_alloc(struct ferry_dev *dev, enum ferry_mmap_kind kind);
+struct ferry_mmap *ferry_mmap_alloc_memory(struct ferry_dev *dev, size_t size, gfp_t gfp);
+int ferry_mmap_share(struct ferry_ucontext *uctx, struct ferry_mmap **maps, unsigned int count,
+		     size_t size, u64 *offset);
+void ferry_mmap_put(struct ferry_mmap *map);
+
+int ferry_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma);
+void ferry_mmap_free(struct rdma_user_mmap_entry *entry);
+
+#endif
