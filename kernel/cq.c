@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <linux/log2.h>
+
+#include "pagelist.h"
+#include "verbs.h"
+
+static void ferry_cq_event(struct ferry_object *obj, enum ferry_event type)
+{
+	struct ferry_cq *cq = container_of(obj, struct ferry_cq, obj);
+	struct ib_cq *ibcq = &cq->ibcq;
+	struct ib_event event = {
+		.device = ibcq->device,
+		.element.cq = ibcq,
+		.event = IB_EVENT_CQ_ERR,
+	};
+
+	if (type == FERRY_EVENT_COMPLETION)
+		ibcq->comp_handler(ibcq, ibcq->cq_context);
+	else if (ibcq->event_handler)
+		ibcq->event_handler(&event, ibcq->cq_context);
+}
+
+static int ferry_cq_check(struct ferry_dev *dev, const struct ib_cq_init_attr *attr,
+			  struct uverbs_attr_bundle *attrs)
+{
+	if (!attrs || attr->flags)
+		return -EOPNOTSUPP;
+	/* Our rings are the kernel's memory, on every host. */
+	if (ferry_brings_cq_buffer(attrs))
+		return -EOPNOTSUPP;
+	if (!attr->cqe || attr->cqe > dev->limits.max_cqe ||
+	    attr->comp_vector >= ferry_comp_vectors(dev))
+		return -EINVAL;
+	return ib_is_udata_in_empty(&attrs->driver_udata);
+}
+
+static int ferry_cq_tell(struct ferry_cq *cq, struct ferry_context *ctx)
+{
+	struct ferry_admin_create_cq cmd = {
+		.context = cpu_to_le32(ctx->number),
+		.eq = cpu_to_le32(cq->eq->number),
+		.depth_shift = cq->depth_shift,
+		.slot_addr = ferry_record_addr(&cq->record),
+	};
+	struct ferry_pages pages;
+	int err;
+
+	err = ferry_ring_list(cq->ring, &pages, &cmd.ring);
+	if (!err)
+		err = ferry_admin_create(ctx->dev, FERRY_ADMIN_CREATE_CQ, &cmd, &cq->obj.number);
+	ferry_pages_free(ctx->dev, &pages);
+	return err;
+}
+
+static int ferry_cq_respond(struct ferry_cq *cq, struct ib_udata *udata)
+{
+	struct ferry_create_cq_resp resp = {
+		.cqn = cq->obj.number,
+		.depth = 1u << cq->depth_shift,
+	};
+	int err;
+
+	ferry_record_describe(&cq->record, &resp.slot);
+	err = ferry_ring_share(cq->ring, &resp.ring);
+	return err ?: ib_respond_udata(udata, resp);
+}
+
+int ferry_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		    struct uverbs_attr_bundle *attrs)
+{
+	struct ferry_dev *dev = to_ferry(ibcq->device);
+	struct ferry_cq *cq = to_ferry_cq(ibcq);
+	struct ferry_context *ctx;
+	int err;
+
+	err = ferry_cq_check(dev, attr, attrs);
+	if (err)
+		return err;
+	ctx = &ferry_udata_uctx(&attrs->driver_udata)->ctx;
+
+	cq->eq = ferry_comp_eq(dev, attr->comp_vector);
+	cq->obj.event = ferry_cq_event;
+	cq->depth_shift = order_base_2(attr->cqe);
+	cq->ring = ferry_ring_alloc(dev, ctx, sizeof(struct ferry_cqe) << cq->depth_shift);
+	if (!cq->ring)
+		return -ENOMEM;
+	err = ferry_record_get(ctx, &cq->record);
+	if (err)
+		goto err_ring;
+	err = ferry_cq_tell(cq, ctx);
+	if (err)
+		goto err_record;
+	err = ferry_object_add(&dev->cqs, &cq->obj);
+	if (err)
+		goto err_device;
+	err = ferry_cq_respond(cq, &attrs->driver_udata);
+	if (err)
+		goto err_object;
+	ibcq->cqe = 1u << cq->depth_shift;
+	return 0;
+
+err_object:
+	ferry_object_remove(&dev->cqs, &cq->obj, cq->eq);
+err_device:
+	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_CQ, cq->obj.number);
+err_record:
+	ferry_record_put(ctx, &cq->record);
+err_ring:
+	ferry_ring_free(cq->ring);
+	return err;
+}
+
+/* Moderation: an event after so many CQEs, or so many microseconds after the first. */
+int ferry_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
+{
+	struct ferry_admin_modify_cq cmd = {
+		.cq = cpu_to_le32(to_ferry_cq(ibcq)->obj.number),
+		.count = cpu_to_le16(count),
+		.period_us = cpu_to_le16(period),
+	};
+
+	return ferry_admin_exec(to_ferry(ibcq->device), FERRY_ADMIN_MODIFY_CQ, &cmd);
+}
+
+int ferry_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct ferry_dev *dev = to_ferry(ibcq->device);
+	struct ferry_cq *cq = to_ferry_cq(ibcq);
+	int err;
+
+	err = ib_no_udata_io(udata);
+	if (err)
+		return err;
+	ferry_object_remove(&dev->cqs, &cq->obj, cq->eq);
+	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_CQ, cq->obj.number);
+	ferry_record_put(cq->ring->ctx, &cq->record);
+	ferry_ring_free(cq->ring);
+	return 0;
+}
