@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The ring of a CQ. The caller holds the CQ's lock.
+ */
+#ifndef FERRY_CQE_H
+#define FERRY_CQE_H
+
+#include "ferry.h"
+
+/* The 64 bits of a CQE that the device writes last, in host order. */
+static inline uint64_t ferry_cqe_last(const struct ferry_cqe *cqe)
+{
+	return ferry_load64((const __le64 *)&cqe->qpn);
+}
+
+static inline uint32_t ferry_last_qpn(uint64_t last)
+{
+	return last;
+}
+
+static inline bool ferry_last_is_recv(uint64_t last)
+{
+	return last >> 56 & FERRY_WC_RECV;
+}
+
+static inline struct ferry_cqe *ferry_cqe_at(const struct ferry_cq *cq, uint64_t index)
+{
+	return (struct ferry_cqe *)cq->ring.mem + (index & cq->mask);
+}
+
+/* The phase is bit 63; it is valid when it differs from the lowest bit of the lap. */
+static inline bool ferry_cqe_valid(const struct ferry_cq *cq, uint64_t last, uint64_t index)
+{
+	return (int64_t)(last ^ (index << cq->lap_shift)) < 0;
+}
+
+static inline bool ferry_cq_ready(const struct ferry_cq *cq)
+{
+	return ferry_cqe_valid(cq, ferry_cqe_last(ferry_cqe_at(cq, cq->ci)), cq->ci);
+}
+
+/* Gives the places of entries up to @ci back to the device. */
+static inline void ferry_cq_release(struct ferry_cq *cq, uint64_t ci)
+{
+	cq->ci = ci;
+	ferry_store64(&cq->bell.slot->ci, cq->ci_base | (uint32_t)ci);
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How the device learns of work: records, group words, the status page, and the
+ * doorbell page. doc/hardware.md has the protocol.
+ */
+#ifndef FERRY_DOORBELL_H
+#define FERRY_DOORBELL_H
+
+#include <endian.h>
+#include <stdint.h>
+#include <util/compiler.h>
+#include <util/mmio.h>
+#include <ferry_hw.h>
+
+#include "barrier.h"
+
+/*
+ * A word shared with the device is read and written as one. (Volatile, not atomic: the
+ * compilers make better code of it.)
+ */
+static inline uint32_t ferry_load32(const __le32 *word)
+{
+	return le32toh((__force uint32_t)*(const volatile __le32 *)word);
+}
+
+static inline void ferry_store32(__le32 *word, uint32_t value)
+{
+	*(volatile __le32 *)word = (__force __le32)htole32(value);
+}
+
+static inline uint64_t ferry_load64(const __le64 *word)
+{
+	return le64toh((__force uint64_t)*(const volatile __le64 *)word);
+}
+
+static inline void ferry_store64(__le64 *word, uint64_t value)
+{
+	*(volatile __le64 *)word = (__force __le64)htole64(value);
+}
+
+/* What it takes to announce something for one queue. */
+struct ferry_bell {
+	uint64_t base;			/* FERRY_DB() of this queue with index 0 */
+	struct ferry_slot *slot;
+	__le32 *word;			/* of the slot's page; NULL: the device does not poll */
+	const struct ferry_status_page *status;
+	void *page;			/* MMIO */
+};
+
+/*
+ * Announces @value, which is a doorbell of this queue. All that the device will read on
+ * account of it is behind ferry_fence_work_record(), which orders it before the doorbell
+ * page as well.
+ */
+static inline void ferry_ring(const struct ferry_bell *bell, uint64_t value)
+{
+	if (likely(bell->word)) {
+		ferry_store64(&bell->slot->db, value);
+		ferry_fence_record_look();
+		if (!ferry_load32(bell->word))
+			ferry_store32(bell->word, 1);
+		if (likely(ferry_load32(&bell->status->awake)))
+			return;
+	}
+	mmio_write64(bell->page, value);
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The lock of a queue. pthread_spin_lock() would do, but costs two calls, releases by a
+ * fence on RISC-V, and never gives the CPU away, which in a guest may keep the holder
+ * from running. Queues that the application promised to use from one thread only (thread
+ * domains, single-threaded CQs) have no lock at all.
+ */
+#ifndef FERRY_LOCK_H
+#define FERRY_LOCK_H
+
+#include <sched.h>
+#include <stdbool.h>
+#include <util/compiler.h>
+
+#define FERRY_LOCK_SPINS	1000
+
+/* Not to be inlined: see where it is used. */
+#define FERRY_APART	__attribute__((noinline))
+
+struct ferry_lock {
+	int held;
+	bool none;		/* one thread only */
+};
+
+void ferry_lock_wait(struct ferry_lock *lock);
+
+static inline bool ferry_trylock(struct ferry_lock *lock)
+{
+	return !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
+}
+
+static inline void ferry_lock(struct ferry_lock *lock)
+{
+	if (unlikely(lock->none))
+		return;
+	if (unlikely(!ferry_trylock(lock)))
+		ferry_lock_wait(lock);
+}
+
+static inline void ferry_unlock(struct ferry_lock *lock)
+{
+	if (unlikely(lock->none))
+		return;
+#if defined(__riscv)
+	/* amoswap.rl; a plain release store would be a fence and a store. */
+	__atomic_exchange_n(&lock->held, 0, __ATOMIC_RELEASE);
+#else
+	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+#endif
+}
+
+#endif

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Polling a CQ, by ibv_poll_cq() and by the calls of an extended CQ.
+ *
+ * Entries are taken in runs. A run is what lies ready at the front and belongs to one
+ * work queue: it costs one look-up and two fences, however long it is.
+ *
+ * ferry_poll_cq() and ferry_poll_fast() call nothing but what they end with, so they save
+ * no registers.
+ */
+#include <errno.h>
+#include <string.h>
+#include <ccan/array_size.h>
+
+#include "cqe.h"
+
+static const uint8_t ferry_wc_status[FERRY_WC_STATUS_COUNT] = {
+	[FERRY_WC_SUCCESS]		= IBV_WC_SUCCESS,
+	[FERRY_WC_LOC_LEN_ERR]		= IBV_WC_LOC_LEN_ERR,
+	[FERRY_WC_LOC_QP_OP_ERR]	= IBV_WC_LOC_QP_OP_ERR,
+	[FERRY_WC_LOC_PROT_ERR]		= IBV_WC_LOC_PROT_ERR,
+	[FERRY_WC_WR_FLUSH_ERR]		= IBV_WC_WR_FLUSH_ERR,
+	[FERRY_WC_MW_BIND_ERR]		= IBV_WC_MW_BIND_ERR,
+	[FERRY_WC_BAD_RESP_ERR]		= IBV_WC_BAD_RESP_ERR,
+	[FERRY_WC_LOC_ACCESS_ERR]	= IBV_WC_LOC_ACCESS_ERR,
+	[FERRY_WC_REM_INV_REQ_ERR]	= IBV_WC_REM_INV_REQ_ERR,
+	[FERRY_WC_REM_ACCESS_ERR]	= IBV_WC_REM_ACCESS_ERR,
+	[FERRY_WC_REM_OP_ERR]		= IBV_WC_REM_OP_ERR,
+	[FERRY_WC_RETRY_EXC_ERR]	= IBV_WC_RETRY_EXC_ERR,
+	[FERRY_WC_RNR_RETRY_EXC_ERR]	= IBV_WC_RNR_RETRY_EXC_ERR,
+	[FERRY_WC_REM_ABORT_ERR]	= IBV_WC_REM_ABORT_ERR,
+	[FERRY_WC_FATAL_ERR]		= IBV_WC_FATAL_ERR,
+	[FERRY_WC_GENERAL_ERR]		= IBV_WC_GENERAL_ERR,
+};
+
+/* By FERRY_CQE_IMM | FERRY_CQE_INV | FERRY_CQE_GRH. */
+static const uint8_t ferry_wc_flags[8] = {
+	[FERRY_CQE_IMM]			= IBV_WC_WITH_IMM,
+	[FERRY_CQE_INV]			= IBV_WC_WITH_INV,
+	[FERRY_CQE_GRH]			= IBV_WC_GRH,
+	[FERRY_CQE_GRH | FERRY_CQE_IMM]	= IBV_WC_GRH | IBV_WC_WITH_IMM,
+	[FERRY_CQE_GRH | FERRY_CQE_INV]	= IBV_WC_GRH | IBV_WC_WITH_INV,
+};
+
+/* Operations of the send queue have verbs' numbers; those of the receive queue, up to this. */
+#define FERRY_RECV_OPCODE	(IBV_WC_RECV - FERRY_WC_RECV)
+#define FERRY_SENT_AS(op, ibv_op) \
+	static_assert((int)FERRY_WC_##op == (int)IBV_WC_##ibv_op, #op " is not verbs' " #ibv_op)
+FERRY_SENT_AS(SEND, SEND);
+FERRY_SENT_AS(WRITE, RDMA_WRITE);
+FERRY_SENT_AS(READ, RDMA_READ);
+FERRY_SENT_AS(ATOMIC_CS, COMP_SWAP);
+FERRY_SENT_AS(ATOMIC_FA, FETCH_ADD);
+FERRY_SENT_AS(BIND_MW, BIND_MW);
+FERRY_SENT_AS(LOCAL_INV, LOCAL_INV);
+static_assert(FERRY_WC_RECV_WRITE_IMM - FERRY_WC_RECV == IBV_WC_RECV_RDMA_WITH_IMM - IBV_WC_RECV,
+	      "operations of the receive queue are not verbs' in order");
+static_assert(FERRY_WC_RECV == 8 && FERRY_WC_COUNT <= 16, "bit 3 does not tell the receive queue");
+
+/* What entries of one work queue have in common in their last words. */
+#define FERRY_LAST_QUEUE	((uint64_t)FERRY_WC_RECV << 56 | UINT32_MAX)
+
+/*
+ * How many entries of one work queue lie ready at the front, @max at most, which is not 0.
+ * @last is the last word of the first.
+ */
+static inline int ferry_cq_run(const struct ferry_cq *cq, int max, uint64_t last)
+{
+	uint64_t next;
+	int n;
+
+	if (!ferry_cqe_valid(cq, last, cq->ci))
+		return 0;
+	for (n = 1; n < max; n++) {
+		next = ferry_cqe_last(ferry_cqe_at(cq, cq->ci + n));
+		if (!ferry_cqe_valid(cq, next, cq->ci + n) || (next ^ last) & FERRY_LAST_QUEUE)
+			break;
+	}
+	return n;
+}
+
+static enum ibv_wc_status ferry_wc_error(const struct ferry_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->vendor_err = cqe->vendor_err;
+	return cqe->status < FERRY_WC_STATUS_COUNT ? ferry_wc_status[cqe->status] :
+						     IBV_WC_GENERAL_ERR;
+}
+
+/* Verbs leaves the rest of @wc undefined for what was sent. */
+static inline void ferry_fill_sent(const struct ferry_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->status = likely(!cqe->status) ? IBV_WC_SUCCESS : ferry_wc_error(cqe, wc);
+	wc->opcode = FERRY_CQE_OP(cqe->op);
+	wc->byte_len = le32toh(cqe->byte_len);
+	wc->qp_num = le32toh(cqe->qpn);
+	wc->wc_flags = 0;
+}
+
+static inline void ferry_fill_received(const struct ferry_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->status = likely(!cqe->status) ? IBV_WC_SUCCESS : ferry_wc_error(cqe, wc);
+	wc->opcode = FERRY_CQE_OP(cqe->op) + FERRY_RECV_OPCODE;
+	wc->byte_len = le32toh(cqe->byte_len);
+	if (cqe->flags & FERRY_CQE_INV)
+		wc->invalidated_rkey = le32toh(cqe->inv_key);
+	else
+		wc->imm_data = (__force __be32)cqe->inv_key;
+	wc->qp_num = le32toh(cqe->qpn);
+	wc->src_qp = le32toh(cqe->src_qpn);
+	wc->wc_flags = ferry_wc_flags[cqe->flags % ARRAY_SIZE(ferry_wc_flags)];
+	wc->pkey_index = le16toh(cqe->pkey_index);
+	wc->slid = 0;
+	wc->sl = 0;
+	wc->dlid_path_bits = 0;
+}
+
+/*
+ * Takes a run of @n entries, the first at @cqe. The index in an entry is the low bits of a
+ * WQE's, and all WQEs before that one are complete as well. Should the device be lost
+ * meanwhile, what was read is worth nothing, and nothing is taken.
+ */
+static inline int ferry_take_run(struct ferry_cq *cq, struct ferry_wq *wq,
+				 const struct ferry_cqe *cqe, int n, struct ibv_wc *wc,
+				 void (*fill)(const struct ferry_cqe *, struct ibv_wc *))
+{
+	uint64_t ci = cq->ci, end = ci + n, done = wq->ci;
+
+	for (;;) {
+		done += (uint16_t)(le16toh(cqe->wqe_index) - done);
+		wc->wr_id = wq->wr_id[done & wq->mask];
+		fill(cqe, wc);
+		done++;
+		if (likely(++ci == end))
+			break;
+		cqe = ferry_cqe_at(cq, ci);
+		wc++;
+	}
+	if (unlikely(!ferry_alive(&cq->bell)))
+		return 0;
+	ferry_fence_body_index();
+	__atomic_store_n(&wq->ci, done, __ATOMIC_RELAXED);
+	ferry_cq_release(cq, ci);
+	return n;
+}
+
+static int ferry_take_srq_run(struct ferry_cq *cq, struct ferry_srq *srq, int n,
+				       struct ibv_wc *wc)
+{
+	uint64_t ci = cq->ci, end = ci + n;
+	const struct ferry_cqe *cqe;
+
+	if (!ferry_alive(&cq->bell))
+		return 0;
+	for (; ci != end; ci++, wc++) {
+		cqe = ferry_cqe_at(cq, ci);
+		wc->wr_id = ferry_srq_complete(srq, le16toh(cqe->wqe_index));
+		ferry_fill_received(cqe, wc);
+	}
+	ferry_fence_body_index();
+	ferry_cq_release(cq, ci);
+	return n;
+}
+
+/* Only a broken device completes for a QP that is not there, or a lost one reads so. */
+static int ferry_skip_run(struct ferry_cq *cq, int n)
+{
+	if (ferry_alive(&cq->bell))
+		ferry_cq_release(cq, cq->ci + n);
+	return 0;
+}
+
+/* The QP of an entry; NULL if there is none. */
+static inline struct ferry_qp *ferry_cqe_qp(struct ferry_cq *cq, uint64_t last)
+{
+	struct ferry_qp *qp = cq->last_qp;
+
+	if (likely(qp && qp->vqp.qp.qp_num == ferry_last_qpn(last)))
+		return qp;
+	qp = ferry_find_qp(to_fctx(cq->vcq.cq.context), ferry_last_qpn(last));
+	cq->last_qp = qp;
+	return qp;
+}
+
+/* Fills up to @max of @wc from one run. */
+static int ferry_poll_run(struct ferry_cq *cq, int max, struct ibv_wc *wc)
+{
+	const struct ferry_cqe *cqe = ferry_cqe_at(cq, cq->ci);
+	const uint64_t last = ferry_cqe_last(cqe);
+	struct ferry_qp *qp;
+	int n;
+
+	n = ferry_cq_run(cq, max, last);
+	if (!n)
+		return 0;
+	ferry_fence_valid_body();
+	qp = ferry_cqe_qp(cq, last);
+	if (!qp)
+		return ferry_skip_run(cq, n);
+	if (!ferry_last_is_recv(last))
+		return ferry_take_run(cq, &qp->sq, cqe, n, wc, ferry_fill_sent);
+	if (qp->srq)
+		return ferry_take_srq_run(cq, qp->srq, n, wc);
+	return ferry_take_run(cq, &qp->rq, cqe, n, wc, ferry_fill_received);
+}
+
+/*
+ * The device is lost and will write nothing more: all that is outstanding completes here,
+ * so that a program that only polls learns of it.
+ */
+static int ferry_flush(struct ferry_cq *cq, int max, struct ibv_wc *wc)
+{
+	struct ferry_wq *wq;
+	int n = 0;
+	uint64_t pi;
+
+	list_for_each(&cq->wqs, wq, cq_entry) {
+		ferry_lock(&wq->lock);
+		pi = wq->pi;
+		ferry_unlock(&wq->lock);
+		for (; n < max && wq->ci != pi; n++) {
+			wc[n] = (struct ibv_wc) {
+				.wr_id = wq->wr_id[wq->ci & wq->mask],
+				.status = IBV_WC_WR_FLUSH_ERR,
+				.qp_num = wq->qp->vqp.qp.qp_num,
+			};
+			__atomic_store_n(&wq->ci, wq->ci + 1, __ATOMIC_RELEASE);
+		}
+	}
+	return n;
+}
+
+/* All that the fast way leaves, after @n entries: it is called with the lock and releases it. */
+static FERRY_APART int ferry_poll_slowly(struct ferry_cq *cq, int count, struct ibv_wc *wc, int n)
+{
+	int got;
+
+	while (n < count) {
+		got = ferry_poll_run(cq, count - n, wc + n);
+		if (!got)
+			break;
+		n += got;
+	}
+	if (!n && !ferry_alive(&cq->bell))
+		n = ferry_flush(cq, count, wc);
+	ferry_unlock(&cq->lock);
+	return n;
+}
+
+/* The fast way: one run, of the QP that the last one was of. Called as the slow one is. */
+static FERRY_APART int ferry_poll_fast(struct ferry_cq *cq, int count, struct ibv_wc *wc)
+{
+	const struct ferry_cqe *cqe = ferry_cqe_at(cq, cq->ci);
+	const uint64_t last = ferry_cqe_last(cqe);
+	struct ferry_qp *qp = cq->last_qp;
+	int n;
+
+	n = ferry_cq_run(cq, count, last);
+	if (unlikely(!n || !qp || qp->vqp.qp.qp_num != ferry_last_qpn(last) || qp->srq))
+		return ferry_poll_slowly(cq, count, wc, 0);
+	ferry_fence_valid_body();
+	if (ferry_last_is_recv(last))
+		n = ferry_take_run(cq, &qp->rq, cqe, n, wc, ferry_fill_received);
+	else
+		n = ferry_take_run(cq, &qp->sq, cqe, n, wc, ferry_fill_sent);
+	if (n < count && (!n || ferry_cq_ready(cq)))
+		return ferry_poll_slowly(cq, count, wc, n);
+	ferry_unlock(&cq->lock);
+	return n;
+}
+
+int ferry_poll_cq(struct ibv_cq *ibcq, int count, struct ibv_wc *wc)
+{
+	struct ferry_cq *cq = to_fcq(ibcq);
+
+	if (unlikely(count <= 0))
+		return 0;
+	ferry_lock(&cq->lock);
+	return ferry_poll_fast(cq, count, wc);
+}
+
+/* ------------------------------------------------------------- extended CQs */
+
+/* The entry at the front, into what the readers below look at. The lock is held. */
+static int ferry_take_one(struct ferry_cq *cq)
+{
+	const struct ferry_cqe *cqe = ferry_cqe_at(cq, cq->ci);
+
+	if (cq->timestamps && ferry_cq_ready(cq)) {
+		/* Before its place is given back. */
+		ferry_fence_valid_body();
+		cq->timestamp = le64toh(cqe->timestamp);
+	}
+	if (!ferry_poll_run(cq, 1, &cq->wc) &&
+	    (ferry_alive(&cq->bell) || !ferry_flush(cq, 1, &cq->wc)))
+		return ENOENT;
+	cq->vcq.cq_ex.wr_id = cq->wc.wr_id;
+	cq->vcq.cq_ex.status = cq->wc.status;
+	return 0;
+}
+
+static int ferry_start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
+{
+	struct ferry_cq *cq = to_fcq(ibv_cq_ex_to_cq(ibcq));
+	int err;
+
+	if (attr->comp_mask)
+		return EINVAL;
+	ferry_lock(&cq->lock);
+	err = ferry_take_one(cq);
+	if (err)
+		ferry_unlock(&cq->lock);
+	return err;
+}
+
+static int ferry_next_poll(struct ibv_cq_ex *ibcq)
+{
+	return ferry_take_one(to_fcq(ibv_cq_ex_to_cq(ibcq)));
+}
+
+static void ferry_end_poll(struct ibv_cq_ex *ibcq)
+{
+	ferry_unlock(&to_fcq(ibv_cq_ex_to_cq(ibcq))->lock);
+}
+
+#define FERRY_READ(type, name, value)							\
+	static type ferry_read_##name(struct ibv_cq_ex *ibcq)				\
+	{										\
+		return to_fcq(ibv_cq_ex_to_cq(ibcq))->value;				\
+	}
+
+FERRY_READ(enum ibv_wc_opcode, opcode, wc.opcode)
+FERRY_READ(uint32_t, vendor_err, wc.vendor_err)
+FERRY_READ(uint32_t, byte_len, wc.byte_len)
+FERRY_READ(__be32, imm_data, wc.imm_data)
+FERRY_READ(uint32_t, qp_num, wc.qp_num)
+FERRY_READ(uint32_t, src_qp, wc.src_qp)
+FERRY_READ(unsigned int, wc_flags, wc.wc_flags)
+FERRY_READ(uint32_t, slid, wc.slid)
+FERRY_READ(uint8_t, sl, wc.sl)
+FERRY_READ(uint8_t, dlid_path_bits, wc.dlid_path_bits)
+FERRY_READ(uint64_t, completion_ts, timestamp)
+
+void ferry_set_poll_ops(struct ferry_cq *cq, uint64_t wc_flags)
+{
+	struct ibv_cq_ex *ibcq = &cq->vcq.cq_ex;
+
+	cq->timestamps = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+	ibcq->start_poll = ferry_start_poll;
+	ibcq->next_poll = ferry_next_poll;
+	ibcq->end_poll = ferry_end_poll;
+	ibcq->read_opcode = ferry_read_opcode;
+	ibcq->read_vendor_err = ferry_read_vendor_err;
+	ibcq->read_wc_flags = ferry_read_wc_flags;
+	ibcq->read_byte_len = ferry_read_byte_len;
+	ibcq->read_imm_data = ferry_read_imm_data;
+	ibcq->read_qp_num = ferry_read_qp_num;
+	ibcq->read_src_qp = ferry_read_src_qp;
+	ibcq->read_slid = ferry_read_slid;
+	ibcq->read_sl = ferry_read_sl;
+	ibcq->read_dlid_path_bits = ferry_read_dlid_path_bits;
+	ibcq->read_completion_ts = ferry_read_completion_ts;
+}

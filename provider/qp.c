@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Queue pairs: create, modify, query, destroy. post.c has the data path.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ccan/array_size.h>
+#include <ccan/minmax.h>
+
+#include "wqe.h"
+
+static const struct ferry_send_type *const ferry_send_types[] = {
+	[IBV_QPT_RC] = &ferry_rc_send,
+	[IBV_QPT_UD] = &ferry_ud_send,
+};
+
+static int ferry_publish_qp(struct ferry_context *ctx, struct ferry_qp *qp)
+{
+	const uint32_t qpn = qp->vqp.qp.qp_num & 0xffffff;
+	struct ferry_qp_leaf *leaf = &ctx->qps[qpn >> FERRY_QP_LEAF_BITS];
+	int err = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (!leaf->qps)
+		leaf->qps = calloc(FERRY_QP_LEAF_SIZE, sizeof(struct ferry_qp *));
+	if (leaf->qps) {
+		leaf->qps[qpn % FERRY_QP_LEAF_SIZE] = qp;
+		leaf->used++;
+	} else {
+		err = ENOMEM;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return err;
+}
+
+static void ferry_withdraw_qp(struct ferry_context *ctx, struct ferry_qp *qp)
+{
+	const uint32_t qpn = qp->vqp.qp.qp_num & 0xffffff;
+	struct ferry_qp_leaf *leaf = &ctx->qps[qpn >> FERRY_QP_LEAF_BITS];
+
+	pthread_mutex_lock(&ctx->lock);
+	leaf->qps[qpn % FERRY_QP_LEAF_SIZE] = NULL;
+	if (!--leaf->used) {
+		free(leaf->qps);
+		leaf->qps = NULL;
+	}
+	pthread_mutex_unlock(&ctx->lock);
+}
+
+/* @data: where the SGEs start in an entry, bytes. 0 or an errno. */
+static int ferry_init_wq(struct ferry_context *ctx, struct ferry_wq *wq, const struct ferry_ring_map *ring,
+			 const struct ferry_slot_map *slot,
+			 uint32_t depth, uint32_t stride, uint32_t data, enum ferry_db type)
+{
+	wq->mask = depth - 1;
+	wq->shift = __builtin_ctz(stride);
+	/* Whatever the driver grants, nothing is written beyond an entry. */
+	wq->max_sge = min_t(uint32_t, wq->max_sge, (stride - data) / sizeof(struct ferry_sge));
+	wq->max_inline = min_t(uint32_t, wq->max_inline, stride - data);
+	wq->wr_id = calloc(depth, sizeof(*wq->wr_id));
+	if (!wq->wr_id)
+		return ENOMEM;
+	if (ferry_map_ring(ctx, &wq->ring, ring) ||
+	    ferry_map_bell(ctx, &wq->bell, slot, type, wq->qp->vqp.qp.qp_num))
+		return errno;
+	return 0;
+}
+
+static void ferry_free_wq(struct ferry_wq *wq)
+{
+	ferry_unmap_ring(&wq->ring);
+	free(wq->wr_id);
+}
+
+static int ferry_init_wqs(struct ferry_context *ctx, struct ferry_qp *qp,
+			  const struct ibv_qp_cap *cap, const struct ferry_create_qp_resp *resp)
+{
+	int err;
+
+	qp->sq.qp = qp;
+	qp->rq.qp = qp;
+	qp->sq.max_sge = cap->max_send_sge;
+	qp->sq.max_inline = cap->max_inline_data;
+	qp->rq.max_sge = cap->max_recv_sge;
+	list_node_init(&qp->rq.cq_entry);
+	err = ferry_init_wq(ctx, &qp->sq, &resp->sq, &resp->sq_slot, resp->sq_depth,
+			    resp->sq_stride, qp->type->data, FERRY_DB_SQ);
+	if (err || qp->srq)
+		return err;
+	return ferry_init_wq(ctx, &qp->rq, &resp->rq, &resp->rq_slot, resp->rq_depth,
+			     resp->rq_stride, sizeof(struct ferry_rqe), FERRY_DB_RQ);
+}
+
+struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ferry_context *ctx = to_fctx(ibctx);
+	const struct ferry_send_type *type = NULL;
+	struct ferry_create_qp_answer resp = {};
+	struct ibv_create_qp cmd = {};
+	struct ferry_qp *qp;
+	int err;
+
+	if (attr->qp_type < ARRAY_SIZE(ferry_send_types))
+		type = ferry_send_types[attr->qp_type];
+	if (!attr->send_cq || !attr->recv_cq) {
+		errno = EINVAL;
+		return NULL;
+	}
+	if (!type || !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD |
+				      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	qp = aligned_alloc(_Alignof(struct ferry_qp), sizeof(*qp));
+	if (!qp)
+		return NULL;
+	memset(qp, 0, sizeof(*qp));
+	qp->type = type;
+	qp->ops = ferry_no_send;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+		err = ferry_set_wr_ops(qp, attr);
+		if (err)
+			goto err_free;
+	}
+	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, attr, &cmd, sizeof(cmd), &resp.core,
+				   sizeof(resp));
+	if (err)
+		goto err_free;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	qp->srq = attr->srq ? to_fsrq(attr->srq) : NULL;
+	qp->sq.lock.none = ferry_pd_single(attr->pd);
+	qp->rq.lock.none = ferry_pd_single(attr->pd);
+	err = ferry_init_wqs(ctx, qp, &attr->cap, &resp.ferry);
+	if (err)
+		goto err_destroy;
+	err = ferry_publish_qp(ctx, qp);
+	if (err)
+		goto err_destroy;
+	ferry_cq_add(to_fcq(attr->send_cq), &qp->sq);
+	if (!qp->srq)
+		ferry_cq_add(to_fcq(attr->recv_cq), &qp->rq);
+	return &qp->vqp.qp;
+
+err_destroy:
+	ferry_free_wq(&qp->rq);
+	ferry_free_wq(&qp->sq);
+	ibv_cmd_destroy_qp(&qp->vqp.qp);
+err_free:
+	free(qp);
+	errno = err;
+	return NULL;
+}
+
+struct ibv_qp *ferry_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex attr_ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *ibqp = ferry_create_qp_ex(pd->context, &attr_ex);
+
+	if (ibqp)
+		attr->cap = attr_ex.cap;
+	return ibqp;
+}
+
+static void ferry_store_records(struct ferry_qp *qp, uint64_t sq, uint64_t rq)
+{
+	ferry_store64(&qp->sq.bell.slot->db, sq);
+	if (!qp->srq)
+		ferry_store64(&qp->rq.bell.slot->db, rq);
+}
+
+/*
+ * A QP that is reset counts from 0 again, and the device must not take an index of its
+ * last life for new work. So the records are empty before it gets there.
+ */
+static int ferry_reset_qp(struct ferry_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+	struct ibv_modify_qp cmd = {};
+	int err;
+
+	ferry_store_records(qp, 0, 0);
+	err = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	if (err) {
+		ferry_store_records(qp, qp->sq.bell.base | (uint32_t)qp->sq.pi,
+				    qp->rq.bell.base | (uint32_t)qp->rq.pi);
+		return err;
+	}
+	ferry_cq_clean(to_fcq(ibqp->send_cq), &qp->sq);
+	ferry_cq_clean(to_fcq(ibqp->recv_cq), &qp->rq);
+	return 0;
+}
+
+int ferry_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ferry_qp *qp = to_fqp(ibqp);
+	struct ibv_modify_qp cmd = {};
+	int err;
+
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		err = ferry_reset_qp(qp, attr, mask);
+	else
+		err = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	if (!err && mask & IBV_QP_STATE)
+		qp->ops = attr->qp_state < IBV_QPS_RTS ? ferry_no_send : qp->type->ops;
+	return err;
+}
+
+int ferry_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
+		   struct ibv_qp_init_attr *init)
+{
+	struct ibv_query_qp cmd = {};
+
+	return ibv_cmd_query_qp(ibqp, attr, mask, init, &cmd, sizeof(cmd));
+}
+
+int ferry_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct ferry_qp *qp = to_fqp(ibqp);
+	int err = ibv_cmd_destroy_qp(ibqp);
+
+	if (err)
+		return err;
+	ferry_cq_remove(to_fcq(ibqp->send_cq), &qp->sq);
+	ferry_cq_remove(to_fcq(ibqp->recv_cq), &qp->rq);
+	ferry_withdraw_qp(to_fctx(ibqp->context), qp);
+	ferry_free_wq(&qp->rq);
+	ferry_free_wq(&qp->sq);
+	free(qp);
+	return 0;
+}

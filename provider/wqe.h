@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Building WQEs: what both ways of posting, ibv_post_send() and ibv_wr_*(), share.
+ */
+#ifndef FERRY_WQE_H
+#define FERRY_WQE_H
+
+#include <string.h>
+
+#include "ferry.h"
+
+/* What stands in a WQE between its head and its data. */
+enum ferry_send_kind {
+	FERRY_SEND_NOT = 0,		/* no such request here */
+	FERRY_SEND_PLAIN,		/* nothing: SEND */
+	FERRY_SEND_RDMA,		/* the peer's address and key: WRITE, READ */
+	FERRY_SEND_ATOMIC,		/* these and the operands */
+	FERRY_SEND_UD,			/* the way to the peer, its QP and key */
+};
+
+struct ferry_send_op {
+	uint8_t kind;			/* enum ferry_send_kind */
+	uint8_t opcode;			/* enum ferry_wr */
+	uint32_t refused;		/* IBV_SEND_* that may not be set */
+};
+
+#define FERRY_SEND_OPS	16		/* of a table by enum ibv_wr_opcode */
+
+/* How a type of QP sends. */
+struct ferry_send_type {
+	unsigned int data;		/* where the data of most WQEs start, bytes */
+	struct ferry_send_op ops[FERRY_SEND_OPS];
+};
+
+/* post.c */
+extern const struct ferry_send_type ferry_rc_send;
+extern const struct ferry_send_type ferry_ud_send;
+extern const struct ferry_send_op ferry_no_send[FERRY_SEND_OPS];
+
+/* The flags of a WQE are those of verbs. */
+#define FERRY_SEND_FLAGS \
+	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+static_assert(FERRY_WQE_FENCE == IBV_SEND_FENCE && FERRY_WQE_SIGNALED == IBV_SEND_SIGNALED &&
+	      FERRY_WQE_SOLICITED == IBV_SEND_SOLICITED && FERRY_WQE_INLINE == IBV_SEND_INLINE,
+	      "the flags of a WQE are not those of verbs");
+
+/* The lock is held. Looks at ci, which others write, only when it must. */
+static inline bool ferry_wq_full(struct ferry_wq *wq, uint64_t pi)
+{
+	if (likely(pi != wq->limit))
+		return false;
+	wq->limit = __atomic_load_n(&wq->ci, __ATOMIC_RELAXED) + wq->mask + 1;
+	return pi == wq->limit;
+}
+
+static inline void *ferry_wqe_at(const struct ferry_wq *wq, uint64_t place)
+{
+	return wq->ring.mem + (place << wq->shift);
+}
+
+static inline void ferry_put_sges(struct ferry_sge *to, const struct ibv_sge *from, int n)
+{
+	const struct ibv_sge *end = from + n;
+
+	for (; from != end; from++, to++) {
+		to->addr = htole64(from->addr);
+		to->length = htole32(from->length);
+		to->lkey = htole32(from->lkey);
+	}
+}
+
+/*
+ * Most inline data are a few aligned words. No call of memcpy(): it costs more than it
+ * saves, and all that the caller holds in registers.
+ */
+static inline void ferry_put_bytes(void *to, const void *from, size_t bytes)
+{
+	const void *end = from + bytes;
+
+	if (likely(((uintptr_t)to | (uintptr_t)from | bytes) % sizeof(uint64_t) == 0)) {
+		for (; from != end; from += sizeof(uint64_t), to += sizeof(uint64_t))
+			*(uint64_t *)to = *(const uint64_t *)from;
+	} else {
+		for (; from != end; from++, to++)
+			*(uint8_t *)to = *(const uint8_t *)from;
+	}
+}
+
+/* False when the data are more than @max bytes. */
+static inline bool ferry_put_inline(struct ferry_wqe_head *head, void *to,
+				    const struct ibv_sge *from, int n, size_t max)
+{
+	const struct ibv_sge *end = from + n;
+	size_t left = max;
+
+	for (; from != end; from++) {
+		if (unlikely(from->length > left))
+			return false;
+		ferry_put_bytes(to, (const void *)(uintptr_t)from->addr, from->length);
+		to += from->length;
+		left -= from->length;
+	}
+	head->num_sge = 0;
+	head->inline_len = htole16(max - left);
+	return true;
+}
+
+#endif
