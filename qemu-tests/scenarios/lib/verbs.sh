@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=sh
+#
+# For scenarios that use verbs: sourced by them. Needs load_ferry first, or DEV and GID set.
+
+DEV=${DEV:-$FERRY}
+GID=${GID:-$(gid_index "$DEV")}
+
+# tap NAME PROGRAM...: each of its tests is one of ours; that it keeps its plan is another.
+tap() {
+	_name=$1
+	shift
+	"$@" >/tmp/tap.out 2>&1
+	_status=$?
+	_seen=0
+	_plan=none
+	while IFS= read -r _line; do
+		case $_line in
+		'ok '*)
+			ok "$_name: ${_line#ok * - }"
+			_seen=$((_seen + 1))
+			;;
+		'not ok '*)
+			not_ok "$_name: ${_line#not ok * - }"
+			_seen=$((_seen + 1))
+			;;
+		1..*) _plan=${_line#1..} ;;
+		*) diag "$_line" ;;
+		esac
+	done </tmp/tap.out
+	is "$_name: all tests ran" "$_seen of $_plan, status $((_status > 1))" "$_plan of $_plan, status 0"
+}
+
+# Of the port, by the name that sysfs gives it.
+counter() { cat "/sys/class/infiniband/${2:-$DEV}/ports/1/hw_counters/$1"; }
+
+# Both ends here, client over localhost.
+pingpong() { pair "ibv_rc_pingpong -d $DEV -g $GID $*" "ibv_rc_pingpong -d $DEV -g $GID $* 127.0.0.1"; }
+# perf TOOL ARGUMENT...: of perftest.
+perf() {
+	_tool=$1
+	shift
+	pair "$_tool -d $DEV -x $GID -F $*" "$_tool -d $DEV -x $GID -F $* 127.0.0.1"
+}
+
+# What `rdma resource` counts of the kind, processes' and kernel's together.
+resources() { rdma resource show "$DEV" | sed -n "s/.* $1 \([0-9]*\).*/\1/p"; }
+all_resources() { rdma resource show "$DEV" | sed 's/^[0-9]*: //'; }
+
+# Two guests: server and client of one command, over the first guest's address. both NAME ADDRESS COMMAND...
+# The command of the client gets the address behind it.
+both() {
+	_name=$1 _address=$2
+	shift 2
+	if [ "$GUEST_INDEX" = 0 ]; then
+		sh -c "exec $*" >/tmp/both.server 2>&1 &
+		_server=$!
+		wait_for 20 listening $_server "${PORT:-18515}"
+		barrier "$_name"
+		wait $_server
+		_status=$?
+		is "$_name, server" $_status 0
+		[ $_status = 0 ] || diag "$(tail -n 20 /tmp/both.server)"
+	else
+		barrier "$_name"
+		run "$_name, client" sh -c "exec $* $_address"
+	fi
+	barrier "$_name done"
+}
