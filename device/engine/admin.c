@@ -46,7 +46,8 @@ enum ferry_admin_status admin_query_device(struct ferry_engine *e,
 	(void)cmd;
 	answer->device = (struct ferry_device_limits) {
 		.max_mr_size = le64(MAX_MR_SIZE),
-		.page_sizes = le64((2ull << FERRY_BLOCK_SHIFT_MAX) - (1ull << FERRY_BLOCK_SHIFT_MIN)),
+		.page_sizes = le64((2ull << FERRY_BLOCK_SHIFT_MAX) -
+				   (1ull << FERRY_BLOCK_SHIFT_MIN)),
 		.max_msg_size = le64(MAX_MESSAGE),
 		.caps = le32(ferry_engine_reg_read(e, FERRY_REG_CAPS)),
 		.max_contexts = le32(MAX_CONTEXTS),
@@ -204,9 +205,10 @@ static int reserved_set(const struct admin_command *command, const union ferry_a
 	return at;
 }
 
-static enum ferry_admin_status admin_execute(struct ferry_engine *e,
-					     const union ferry_admin_sqe *cmd,
-					     struct ferry_admin_cqe *answer)
+/* Whether the command is well-formed: its handler, or what is wrong. */
+static enum ferry_admin_status admin_check(struct ferry_engine *e,
+					   const union ferry_admin_sqe *cmd,
+					   struct ferry_admin_cqe *answer)
 {
 	const struct admin_command *command;
 	uint16_t opcode = le16(cmd->head.opcode);
@@ -220,9 +222,7 @@ static enum ferry_admin_status admin_execute(struct ferry_engine *e,
 	if (!command->run)
 		return FERRY_ADMIN_NOT_SUPPORTED;
 	at = reserved_set(command, cmd);
-	if (at >= 0)
-		return admin_bad_param(answer, (size_t)at);
-	return command->run(e, cmd, answer);
+	return at < 0 ? FERRY_ADMIN_OK : admin_bad_param(answer, (size_t)at);
 }
 
 /* Body first, then the word with the phase: a release, so the driver finds both. */
@@ -237,7 +237,8 @@ static bool admin_answer(struct ferry_engine *e, const struct ferry_admin_cqe *a
 	       region_store64(e, &a->cq, at + body, le64(last));
 }
 
-static bool admin_one(struct ferry_engine *e)
+/* Fetches the next command and checks it. */
+static bool admin_fetch(struct ferry_engine *e, enum ferry_admin_status *status)
 {
 	struct admin *a = &e->admin;
 	uint64_t at = (uint64_t)(a->ci & ((1u << a->shift) - 1)) * sizeof(a->cmd);
@@ -245,11 +246,26 @@ static bool admin_one(struct ferry_engine *e)
 	if (!region_read(e, &a->sq, at, &a->cmd, sizeof(a->cmd)))
 		return false;
 	memset(&a->answer, 0, sizeof(a->answer));
-	a->answer.status = (uint8_t)admin_execute(e, &a->cmd, &a->answer);
+	*status = admin_check(e, &a->cmd, &a->answer);
+	return true;
+}
+
+/* Works on the next command, or goes on with it. False: the queue cannot be reached. */
+static bool admin_one(struct ferry_engine *e)
+{
+	struct admin *a = &e->admin;
+	enum ferry_admin_status status = FERRY_ADMIN_OK;
+
+	if (!a->under_way && !admin_fetch(e, &status))
+		return false;
+	if (!status)
+		status = admin_commands[le16(a->cmd.head.opcode)].run(e, &a->cmd, &a->answer);
+	a->under_way = status == PAGES_MORE;
+	if (a->under_way || engine_dead(e))
+		return true;
+	a->answer.status = (uint8_t)status;
 	a->answer.id = a->cmd.head.id;
 	a->answer.phase = !(a->ci >> a->shift & 1);
-	if (engine_dead(e))
-		return true;
 	if (!admin_answer(e, &a->answer))
 		return false;
 	a->ci++;
@@ -259,6 +275,7 @@ static bool admin_one(struct ferry_engine *e)
 bool admin_run(struct ferry_engine *e)
 {
 	struct admin *a = &e->admin;
+	uint32_t first = a->ci;
 	unsigned int done = 0;
 
 	if (likely(a->ci == a->pi))
@@ -271,7 +288,11 @@ bool admin_run(struct ferry_engine *e)
 		}
 		if (engine_dead(e))
 			return false;
+		/* A long command: QPs have their turn first. */
+		if (a->under_way)
+			break;
 	}
-	engine_interrupt(e, 0);
+	if (a->ci != first)
+		engine_interrupt(e, 0);
 	return a->ci != a->pi;
 }

@@ -17,7 +17,10 @@ struct pd;
 struct qp;
 struct srq;
 
-/* @cmd is a copy of the host's; @answer is zero but for what its handler fills in. */
+/*
+ * @cmd is a copy of the host's; @answer is zero but for what its handler fills in. A
+ * handler that returns PAGES_MORE is called again, with the same arguments.
+ */
 typedef enum ferry_admin_status admin_handler(struct ferry_engine *e,
 					      const union ferry_admin_sqe *cmd,
 					      struct ferry_admin_cqe *answer);
@@ -58,5 +61,6 @@ void cq_release(struct ferry_engine *e, struct cq *cq);
 void qp_release(struct ferry_engine *e, struct qp *qp);
 void srq_release(struct ferry_engine *e, struct srq *srq);
 void mr_release(struct ferry_engine *e, struct mr *mr);
+void mr_abandon(struct ferry_engine *e);
 
 #endif

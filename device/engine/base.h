@@ -85,12 +85,6 @@ static inline void put_be16(uint8_t *p, uint16_t v)
 	p[1] = (uint8_t)v;
 }
 
-static inline void put_be24(uint8_t *p, uint32_t v)
-{
-	p[0] = (uint8_t)(v >> 16);
-	put_be16(p + 1, (uint16_t)v);
-}
-
 static inline void put_be32(uint8_t *p, uint32_t v)
 {
 	put_be16(p, (uint16_t)(v >> 16));
@@ -121,6 +115,16 @@ static inline uint32_t psn_sub(uint32_t a, uint32_t b)
 static inline int32_t psn_cmp(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/*
+ * A copy of what the host may change at any time. The compiler must not read the original
+ * again in place of the copy.
+ */
+static inline void copy_once(void *to, const void *from, size_t len)
+{
+	memcpy(to, from, len);
+	__asm__ volatile("" : : : "memory");
 }
 
 struct list {

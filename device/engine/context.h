@@ -60,7 +60,7 @@ bool record_load_ci(struct ferry_engine *e, const struct record_slot *slot, uint
 bool record_scan(struct ferry_engine *e);
 bool record_scan_all(struct ferry_engine *e);
 
-/* One doorbell, stored to a page or found in a record of @context. */
-void doorbell_take(struct ferry_engine *e, struct context *context, uint64_t word);
+/* One doorbell, stored to a page or found in a record of @context. True: it counts. */
+bool doorbell_take(struct ferry_engine *e, struct context *context, uint64_t word);
 
 #endif

@@ -266,7 +266,7 @@ void cq_release(struct ferry_engine *e, struct cq *cq)
 {
 	list_del(&cq->stage_link);
 	timer_cancel(e, &cq->mod_timer);
-	event_source_release(&cq->source);
+	event_source_release(e, &cq->source);
 	table_remove(&e->cqs, cq->source.number);
 	record_put(&cq->slot);
 	region_release(e, &cq->ring);

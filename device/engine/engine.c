@@ -48,6 +48,7 @@ static void engine_init(struct ferry_engine *e)
 	e->contexts[0] = &e->kernel;
 	e->admin.pi = 0;
 	e->admin.ci = 0;
+	e->admin.under_way = false;
 	memset(e->admin.asq, 0, sizeof(e->admin.asq));
 	memset(e->admin.acq, 0, sizeof(e->admin.acq));
 	e->admin.shift = 0;
@@ -85,6 +86,7 @@ static void engine_forget(struct ferry_engine *e)
 		srq_release(e, object);
 	for (i = 0; (object = table_next(&e->cqs, &i));)
 		cq_release(e, object);
+	mr_abandon(e);
 	for (i = 0; (object = table_next(&e->mrs, &i));)
 		mr_release(e, object);
 	for (i = 0; (object = table_next(&e->pds, &i));)
@@ -303,7 +305,7 @@ uint64_t ferry_engine_run(struct ferry_engine *e, uint64_t now, size_t budget)
 		return UINT64_MAX;
 	if (more || worked || !list_empty(&e->active))
 		return 0;
-	return min_u64(wheel_next(&e->wheel), eq_waiting(e) ? e->now + EVENT_RETRY : UINT64_MAX);
+	return min_u64(wheel_next(&e->wheel), e->events_waiting ? e->now + EVENT_RETRY : UINT64_MAX);
 }
 
 static bool engine_idle(const struct ferry_engine *e)
@@ -348,11 +350,11 @@ void ferry_engine_wake(struct ferry_engine *e)
 
 bool ferry_engine_sleep(struct ferry_engine *e)
 {
+	e->awake = false;
 	if (!engine_ready(e))
 		return true;
 	if (!e->config.poll)
 		return engine_idle(e);
-	e->awake = false;
 	status_publish(e);
 	/*
 	 * "Asleep", then a last look at the records themselves, not at the words: the host

@@ -24,7 +24,8 @@ struct ferry_engine_config {
 };
 
 /* NULL if @port cannot allocate. @config and @port are copied. */
-struct ferry_engine *ferry_engine_create(const struct ferry_engine_config *config, const struct ferry_port *port);
+struct ferry_engine *ferry_engine_create(const struct ferry_engine_config *config,
+					 const struct ferry_port *port);
 void ferry_engine_destroy(struct ferry_engine *engine);
 
 /* BAR0. @offset is aligned to 4 and below FERRY_REGS_SIZE. */

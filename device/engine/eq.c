@@ -81,8 +81,19 @@ void eq_raise(struct ferry_engine *e, struct eq *eq, struct event_source *source
 		return;
 	}
 	source->pending |= 1u << event;
-	if (list_empty(&source->link))
+	if (list_empty(&source->link)) {
 		list_add_tail(&eq->waiting, &source->link);
+		e->events_waiting++;
+	}
+}
+
+void event_source_release(struct ferry_engine *e, struct event_source *source)
+{
+	if (!list_empty(&source->link)) {
+		list_del(&source->link);
+		e->events_waiting--;
+	}
+	source->pending = 0;
 }
 
 static void eq_drain_waiting(struct ferry_engine *e, struct eq *eq)
@@ -94,7 +105,7 @@ static void eq_drain_waiting(struct ferry_engine *e, struct eq *eq)
 
 		source->pending &= source->pending - 1;
 		if (!source->pending)
-			list_del(&source->link);
+			event_source_release(e, source);
 		eq_post(e, eq, event, source->number, event_data(e, event));
 	}
 }
@@ -103,23 +114,13 @@ void eq_retry(struct ferry_engine *e)
 {
 	struct list *pos;
 
+	if (likely(!e->events_waiting))
+		return;
 	list_for_each(pos, &e->eqs) {
 		struct eq *eq = container_of(pos, struct eq, link);
 
-		if (unlikely(!list_empty(&eq->waiting)))
-			eq_drain_waiting(e, eq);
+		eq_drain_waiting(e, eq);
 	}
-}
-
-bool eq_waiting(const struct ferry_engine *e)
-{
-	const struct list *pos;
-
-	list_for_each(pos, &e->eqs) {
-		if (!list_empty(&container_of(pos, struct eq, link)->waiting))
-			return true;
-	}
-	return false;
 }
 
 static uint32_t eq_free_number(const struct ferry_engine *e)
@@ -161,11 +162,12 @@ enum ferry_admin_status admin_create_eq(struct ferry_engine *e, const union ferr
 	eq->depth = 1u << c->depth_shift;
 	eq->vector = le16(c->vector);
 	list_init(&eq->waiting);
-	status = pages_region(e, &eq->ring, &c->ring, (uint64_t)eq->depth * sizeof(struct ferry_eqe),
-			      true, &field);
+	status = pages_region(e, &eq->ring, &c->ring,
+			      (uint64_t)eq->depth * sizeof(struct ferry_eqe), true, &field);
 	if (status) {
 		if (status == FERRY_ADMIN_BAD_PARAM)
-			admin_bad_param(answer, offsetof(struct ferry_admin_create_eq, ring) + field);
+			admin_bad_param(answer, field +
+					offsetof(struct ferry_admin_create_eq, ring));
 		engine_free(e, eq);
 		return status;
 	}
@@ -180,7 +182,7 @@ enum ferry_admin_status admin_create_eq(struct ferry_engine *e, const union ferr
 void eq_release(struct ferry_engine *e, struct eq *eq)
 {
 	while (!list_empty(&eq->waiting))
-		event_source_release(container_of(eq->waiting.next, struct event_source, link));
+		event_source_release(e, container_of(eq->waiting.next, struct event_source, link));
 	list_del(&eq->link);
 	e->eq_table[eq->number] = NULL;
 	region_release(e, &eq->ring);

@@ -36,17 +36,13 @@ static inline void event_source_init(struct event_source *source, uint32_t numbe
 	source->pending = 0;
 }
 
-static inline void event_source_release(struct event_source *source)
-{
-	list_del(&source->link);
-	source->pending = 0;
-}
+/* What it has to say is dropped. */
+void event_source_release(struct ferry_engine *e, struct event_source *source);
 
 /* @eq NULL: that of the device, which is the oldest one; without any it is lost. */
 void eq_raise(struct ferry_engine *e, struct eq *eq, struct event_source *source,
 	      enum ferry_event event);
 
-bool eq_waiting(const struct ferry_engine *e);
 struct eq *eq_find(struct ferry_engine *e, uint32_t number);
 
 /* Posts what waits, where there is room now. */

@@ -10,7 +10,7 @@
 #define BTH_LEN		12
 #define UDP_LEN		8
 
-/* Eight bytes a step, by tables. */
+/* Sixteen bytes a step: table k is for a byte with k more behind it. */
 void icrc_init(struct ferry_engine *e)
 {
 	uint32_t i, k, crc;
@@ -21,10 +21,17 @@ void icrc_init(struct ferry_engine *e)
 			crc = crc >> 1 ^ (crc & 1 ? CRC_POLYNOMIAL : 0);
 		e->crc[0][i] = crc;
 	}
-	for (k = 1; k < 8; k++) {
+	for (k = 1; k < CRC_TABLES; k++) {
 		for (i = 0; i < 256; i++)
 			e->crc[k][i] = e->crc[k - 1][i] >> 8 ^ e->crc[0][e->crc[k - 1][i] & 0xff];
 	}
+}
+
+/* Four bytes of a step; @behind: how many follow them in it. */
+static inline uint32_t crc_word(const uint32_t (*t)[256], uint32_t word, unsigned int behind)
+{
+	return t[behind + 3][word & 0xff] ^ t[behind + 2][word >> 8 & 0xff] ^
+	       t[behind + 1][word >> 16 & 0xff] ^ t[behind][word >> 24];
 }
 
 static uint32_t crc_update(const struct ferry_engine *e, uint32_t crc, const uint8_t *p,
@@ -32,12 +39,9 @@ static uint32_t crc_update(const struct ferry_engine *e, uint32_t crc, const uin
 {
 	const uint32_t (*t)[256] = e->crc;
 
-	for (; len >= 8; len -= 8, p += 8) {
-		uint32_t a = get_le32(p) ^ crc, b = get_le32(p + 4);
-
-		crc = t[7][a & 0xff] ^ t[6][a >> 8 & 0xff] ^ t[5][a >> 16 & 0xff] ^ t[4][a >> 24] ^
-		      t[3][b & 0xff] ^ t[2][b >> 8 & 0xff] ^ t[1][b >> 16 & 0xff] ^ t[0][b >> 24];
-	}
+	for (; len >= CRC_TABLES; len -= CRC_TABLES, p += CRC_TABLES)
+		crc = crc_word(t, get_le32(p) ^ crc, 12) ^ crc_word(t, get_le32(p + 4), 8) ^
+		      crc_word(t, get_le32(p + 8), 4) ^ crc_word(t, get_le32(p + 12), 0);
 	for (; len; len--)
 		crc = crc >> 8 ^ t[0][(crc ^ *p++) & 0xff];
 	return crc;

@@ -96,38 +96,63 @@ static enum ferry_admin_status mr_params(const struct ferry_admin_create_mr *c,
 	return FERRY_ADMIN_OK;
 }
 
-static enum ferry_admin_status mr_create(struct ferry_engine *e, struct mr *mr,
-					 const struct ferry_admin_create_mr *c,
+/* All pages are there: the MR gets its key. */
+static enum ferry_admin_status mr_finish(struct ferry_engine *e, struct mr *mr,
 					 struct ferry_admin_cqe *answer)
 {
-	enum ferry_admin_status status;
-	uint32_t field;
-
-	mr->access = c->access;
-	mr->iova = le64(c->iova);
-	mr->length = le64(c->length);
-	mr->offset = le64(c->offset);
-	status = pages_region(e, &mr->region, &c->pages, mr->offset + mr->length,
-			      c->access & ACCESS_WRITES, &field);
-	if (status == FERRY_ADMIN_BAD_PARAM)
-		admin_bad_param(answer, offsetof(struct ferry_admin_create_mr, pages) + field);
-	if (status)
-		return status;
 	mr->key = table_add(e, &e->mrs, mr);
-	if (mr->key)
-		return FERRY_ADMIN_OK;
+	if (!mr->key)
+		return FERRY_ADMIN_NO_RESOURCES;
+	mr->pd->users++;
+	answer->number = le32(mr->key);
+	return FERRY_ADMIN_OK;
+}
+
+/*
+ * A list of many pages takes several runs of the engine, and QPs go on meanwhile. No
+ * other command is taken, so what this one refers to stays.
+ */
+static enum ferry_admin_status mr_continue(struct ferry_engine *e, struct ferry_admin_cqe *answer)
+{
+	struct mr *mr = e->admin.new_mr;
+	enum ferry_admin_status status = pages_step(e, &e->admin.pages);
+
+	if (status == PAGES_MORE)
+		return status;
+	if (status == FERRY_ADMIN_BAD_PARAM)
+		admin_bad_param(answer, offsetof(struct ferry_admin_create_mr, pages) +
+				e->admin.pages.field);
+	if (!status)
+		status = mr_finish(e, mr, answer);
+	if (status)
+		mr_abandon(e);
+	e->admin.new_mr = NULL;
+	return status;
+}
+
+/* Drops the MR that is being made. */
+void mr_abandon(struct ferry_engine *e)
+{
+	struct mr *mr = e->admin.new_mr;
+
+	if (!mr)
+		return;
 	region_release(e, &mr->region);
-	return FERRY_ADMIN_NO_RESOURCES;
+	engine_free(e, mr);
+	e->admin.new_mr = NULL;
 }
 
 enum ferry_admin_status admin_create_mr(struct ferry_engine *e, const union ferry_admin_sqe *cmd,
 					struct ferry_admin_cqe *answer)
 {
 	const struct ferry_admin_create_mr *c = &cmd->create_mr;
-	struct pd *pd = table_find(&e->pds, le32(c->pd));
 	enum ferry_admin_status status;
+	struct pd *pd;
 	struct mr *mr;
 
+	if (e->admin.new_mr)
+		return mr_continue(e, answer);
+	pd = table_find(&e->pds, le32(c->pd));
 	if (!pd)
 		return admin_not_found(answer, le32(c->pd));
 	status = mr_params(c, answer);
@@ -136,15 +161,19 @@ enum ferry_admin_status admin_create_mr(struct ferry_engine *e, const union ferr
 	mr = engine_alloc(e, sizeof(*mr));
 	if (!mr)
 		return FERRY_ADMIN_NO_RESOURCES;
-	status = mr_create(e, mr, c, answer);
-	if (status) {
-		engine_free(e, mr);
-		return status;
-	}
 	mr->pd = pd;
-	pd->users++;
-	answer->number = le32(mr->key);
-	return FERRY_ADMIN_OK;
+	mr->access = c->access;
+	mr->iova = le64(c->iova);
+	mr->length = le64(c->length);
+	mr->offset = le64(c->offset);
+	e->admin.new_mr = mr;
+	status = pages_begin(e, &e->admin.pages, &mr->region, &c->pages, mr->offset + mr->length,
+			     c->access & ACCESS_WRITES);
+	if (status == PAGES_MORE)
+		return mr_continue(e, answer);
+	mr_abandon(e);
+	return admin_bad_param(answer, offsetof(struct ferry_admin_create_mr, pages) +
+			       e->admin.pages.field);
 }
 
 void mr_release(struct ferry_engine *e, struct mr *mr)

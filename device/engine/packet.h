@@ -54,7 +54,7 @@ struct packet {
 	uint64_t compare;
 	uint8_t imm[4];
 	uint32_t inv_key;
-	uint32_t src_qpn;	/* UD */
+	uint32_t src_qpn;	/* UD, or loopback */
 	uint32_t qkey;
 	const uint8_t *sgid;	/* who sent it */
 	const uint8_t *dgid;

@@ -15,6 +15,9 @@ static bool packet_from_peer(const struct ferry_engine *e, const struct qp *qp,
 {
 	const struct gid *gid = &e->gids[le16(qp->attr.av.sgid_index)];
 
+	/* The wire does not name the QP that sent it; within the port it is known. */
+	if (packet->loopback && packet->src_qpn != le32(qp->attr.dest_qpn))
+		return false;
 	return !memcmp(packet->sgid, qp->attr.av.dgid, 16) && !memcmp(packet->dgid, gid->raw, 16);
 }
 
@@ -42,6 +45,7 @@ enum sent packet_send(struct ferry_engine *e, struct qp *qp, const struct ferry_
 		stat_inc(e, tx_errors);
 		return SENT;
 	}
+	packet->src_qpn = qp_number(qp);
 	packet->sgid = gid->raw;
 	packet->dgid = av->dgid;
 	packet->loopback = path_is_loopback(e, av);

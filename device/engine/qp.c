@@ -27,14 +27,15 @@ void qp_activate(struct ferry_engine *e, struct qp *qp, uint8_t work)
 	list_add_tail(&e->active, &qp->active);
 }
 
-void qp_doorbell(struct ferry_engine *e, struct qp *qp, uint32_t index)
+bool qp_doorbell(struct ferry_engine *e, struct qp *qp, uint32_t index)
 {
 	if (qp->state == FERRY_QPS_RESET || !wq_take_index(&qp->sq, index))
-		return;
+		return false;
 	if (qp->state == FERRY_QPS_ERR || qp->state == FERRY_QPS_SQE)
 		qp_activate(e, qp, QP_WORK_FLUSH);
 	else if (qp->state == FERRY_QPS_RTS)
 		qp_activate(e, qp, QP_WORK_SEND);
+	return true;
 }
 
 /* ------------------------------------------------------------------- completions */
@@ -237,7 +238,8 @@ static enum ferry_admin_status qp_params(struct ferry_engine *e,
 	if (p->srq && c->type != FERRY_QPT_RC && c->type != FERRY_QPT_UD)
 		return admin_bad_param(answer, offsetof(struct ferry_admin_create_qp, srq));
 	if (p->srq && c->rq_slot_addr)
-		return admin_bad_param(answer, offsetof(struct ferry_admin_create_qp, rq_slot_addr));
+		return admin_bad_param(answer,
+				       offsetof(struct ferry_admin_create_qp, rq_slot_addr));
 	if (p->srq && c->rq.count)
 		return admin_bad_param(answer, offsetof(struct ferry_admin_create_qp, rq) +
 				       offsetof(struct ferry_page_list, count));
@@ -401,7 +403,7 @@ static void qp_reset(struct ferry_engine *e, struct qp *qp)
 	requester_reset(e, qp);
 	responder_reset(e, qp);
 	timer_cancel(e, &qp->flush_timer);
-	event_source_release(&qp->source);
+	event_source_release(e, &qp->source);
 	list_del(&qp->active);
 	qp->is_active = false;
 	qp->work = 0;

@@ -133,7 +133,6 @@ struct qp {
 	uint8_t weight;
 	bool draining;		/* SQD, not yet drained */
 	bool last_wqe;		/* the event for it was raised */
-	bool recv_paused;	/* ETH */
 	int64_t credit;		/* bytes it may still send in this round */
 	struct context *context;
 	struct pd *pd;
@@ -153,8 +152,16 @@ static inline uint32_t qp_number(const struct qp *qp)
 	return qp->source.number;
 }
 
-/* A producer index of the SQ, from the host. */
-void qp_doorbell(struct ferry_engine *e, struct qp *qp, uint32_t index);
+/* How many packets a message of @len bytes is. */
+static inline uint32_t psns_of(const struct qp *qp, uint32_t len)
+{
+	uint32_t n = (uint32_t)(((uint64_t)len + (1u << qp->mtu_shift) - 1) >> qp->mtu_shift);
+
+	return n ? n : 1;
+}
+
+/* A producer index of the SQ, from the host. False: it is none. */
+bool qp_doorbell(struct ferry_engine *e, struct qp *qp, uint32_t index);
 
 /* Puts the QP where it will be visited for @work. */
 void qp_activate(struct ferry_engine *e, struct qp *qp, uint8_t work);

@@ -18,7 +18,7 @@ struct transition {
 
 static const struct transition transitions[FERRY_QPS_COUNT][FERRY_QPS_COUNT] = {
 	[FERRY_QPS_RESET] = {
-		TO_RESET_OR_ERR,
+		[FERRY_QPS_RESET] = { .valid = true },
 		[FERRY_QPS_INIT] = {
 			.valid = true,
 			.needs_rc = A(PKEY_INDEX) | A(ACCESS),
@@ -201,7 +201,8 @@ static const struct {
 	uint8_t offset, len;
 } attr_fields[] = {
 #define FIELD(bit, member) \
-	{ A(bit), offsetof(struct ferry_qp_attr, member), sizeof(((struct ferry_qp_attr *)0)->member) }
+	{ A(bit), offsetof(struct ferry_qp_attr, member), \
+	  sizeof(((struct ferry_qp_attr *)0)->member) }
 	FIELD(ACCESS, access),
 	FIELD(PKEY_INDEX, pkey_index),
 	FIELD(QKEY, qkey),

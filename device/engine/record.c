@@ -126,33 +126,33 @@ bool record_load_ci(struct ferry_engine *e, const struct record_slot *slot, uint
 
 /* --------------------------------------------------------------------- doorbells */
 
-static void doorbell_sq(struct ferry_engine *e, struct context *context, uint64_t word)
+static bool doorbell_sq(struct ferry_engine *e, struct context *context, uint64_t word)
 {
 	struct qp *qp = qp_find(e, FERRY_DB_NUMBER(word));
 
-	if (qp && qp->context == context)
-		qp_doorbell(e, qp, FERRY_DB_INDEX(word));
+	return qp && qp->context == context && qp_doorbell(e, qp, FERRY_DB_INDEX(word));
 }
 
-static void doorbell_arm(struct ferry_engine *e, struct context *context, uint64_t word)
+static bool doorbell_arm(struct ferry_engine *e, struct context *context, uint64_t word)
 {
 	struct cq *cq = table_find(&e->cqs, FERRY_DB_NUMBER(word));
 
-	if (cq && cq->context == context)
-		cq_arm(e, cq, FERRY_DB_TYPE(word) == FERRY_DB_CQ_ARM_SOLICITED,
-		       FERRY_DB_INDEX(word), FERRY_DB_SEQ(word));
+	if (!cq || cq->context != context)
+		return false;
+	cq_arm(e, cq, FERRY_DB_TYPE(word) == FERRY_DB_CQ_ARM_SOLICITED, FERRY_DB_INDEX(word),
+	       FERRY_DB_SEQ(word));
+	return true;
 }
 
-void doorbell_take(struct ferry_engine *e, struct context *context, uint64_t word)
+bool doorbell_take(struct ferry_engine *e, struct context *context, uint64_t word)
 {
-	static void (*const take[16])(struct ferry_engine *, struct context *, uint64_t) = {
+	static bool (*const take[16])(struct ferry_engine *, struct context *, uint64_t) = {
 		[FERRY_DB_SQ] = doorbell_sq,
 		[FERRY_DB_CQ_ARM] = doorbell_arm,
 		[FERRY_DB_CQ_ARM_SOLICITED] = doorbell_arm,
 	};
 
-	if (take[FERRY_DB_TYPE(word)])
-		take[FERRY_DB_TYPE(word)](e, context, word);
+	return take[FERRY_DB_TYPE(word)] && take[FERRY_DB_TYPE(word)](e, context, word);
 }
 
 /* -------------------------------------------------------------------------- scan */
@@ -171,8 +171,7 @@ static bool record_scan_page(struct ferry_engine *e, struct record_page *page)
 		if (word == page->seen[i])
 			continue;
 		page->seen[i] = word;
-		doorbell_take(e, page->context, word);
-		found = true;
+		found |= doorbell_take(e, page->context, word);
 	}
 	return found;
 }

@@ -126,6 +126,20 @@ static uint32_t region_find(struct region *r, uint64_t offset)
 	return low;
 }
 
+/* What the embedder maps from @addr on: all of it, or its first page, or nothing. */
+static struct place host_place(struct ferry_engine *e, uint64_t addr, uint64_t len, bool write)
+{
+	struct place p = { e->port.map(e->port.ctx, addr, len, write), addr, len };
+	uint64_t page = FERRY_PAGE_SIZE - (addr & (FERRY_PAGE_SIZE - 1));
+
+	if (likely(p.host) || page >= len)
+		return p;
+	p.host = e->port.map(e->port.ctx, addr, page, write);
+	if (p.host)
+		p.len = page;
+	return p;
+}
+
 struct place region_place_slow(struct ferry_engine *e, struct region *r, uint64_t offset,
 			       uint64_t len)
 {
@@ -142,23 +156,13 @@ struct place region_place_slow(struct ferry_engine *e, struct region *r, uint64_
 		return p;
 	}
 	/* The embedder may have the extent in pieces. */
-	p.host = extent_map(e, r, p.addr, p.len);
-	if (!p.host) {
-		uint64_t page = FERRY_PAGE_SIZE - (p.addr & (FERRY_PAGE_SIZE - 1));
-
-		if (page < p.len) {
-			p.host = extent_map(e, r, p.addr, page);
-			if (p.host)
-				p.len = page;
-		}
-	}
-	return p;
+	return host_place(e, p.addr, p.len, r->write);
 }
 
 static bool place_read(struct ferry_engine *e, const struct place *p, void *to)
 {
 	if (likely(p->host)) {
-		memcpy(to, p->host, p->len);
+		copy_once(to, p->host, p->len);
 		return true;
 	}
 	return !e->port.read(e->port.ctx, p->addr, to, p->len);
@@ -254,11 +258,17 @@ bool region_store64(struct ferry_engine *e, struct region *r, uint64_t offset, u
 
 bool host_read(struct ferry_engine *e, uint64_t addr, void *to, uint64_t len)
 {
-	const void *host = e->port.map(e->port.ctx, addr, len, false);
+	uint8_t *at = to;
 
-	if (!host)
-		return !e->port.read(e->port.ctx, addr, to, len);
-	memcpy(to, host, len);
+	while (len) {
+		struct place p = host_place(e, addr, len, false);
+
+		if (!place_read(e, &p, at))
+			return false;
+		addr += p.len;
+		at += p.len;
+		len -= p.len;
+	}
 	return true;
 }
 
@@ -273,17 +283,13 @@ static struct place cursor_place(struct ferry_engine *e, const struct cursor *c,
 				 bool write)
 {
 	const struct vec *v = c->vec;
-	struct place p;
 
 	len = min_u64(len, v->len - c->used);
 	if (v->region)
 		return region_place(e, v->region, v->offset + c->used, len);
 	if (v->flat)
 		return (struct place) { .host = v->flat + c->used, .len = len };
-	p.addr = v->offset + c->used;
-	p.len = len;
-	p.host = e->port.map(e->port.ctx, p.addr, len, write);
-	return p;
+	return host_place(e, v->offset + c->used, len, write);
 }
 
 static void cursor_skip(struct cursor *c, uint32_t len)
@@ -299,7 +305,7 @@ static void cursor_skip(struct cursor *c, uint32_t len)
  * The last word in one store, after the rest: a program that polls the end of a buffer
  * finds all of it.
  */
-static void copy_ordered(uint8_t *to, const uint8_t *from, size_t len)
+static void copy_last(uint8_t *to, const uint8_t *from, size_t len)
 {
 	if (len > 8) {
 		memmove(to, from, len - 8);
@@ -323,6 +329,15 @@ static void copy_ordered(uint8_t *to, const uint8_t *from, size_t len)
 	}
 }
 
+/* A piece, with  bytes from its start to the end of the copy. Ranges may overlap. */
+static void copy_piece(uint8_t *to, const uint8_t *from, size_t len, size_t left)
+{
+	if (len == left)
+		copy_last(to, from, len);
+	else
+		memmove(to, from, len);
+}
+
 static bool cursor_read(struct ferry_engine *e, struct cursor *c, uint8_t *to, uint32_t len)
 {
 	while (len) {
@@ -344,7 +359,7 @@ static bool cursor_write(struct ferry_engine *e, struct cursor *c, const uint8_t
 		struct place p = cursor_place(e, c, len, true);
 
 		if (p.host)
-			copy_ordered(p.host, from, p.len);
+			copy_piece(p.host, from, p.len, len);
 		else if (e->port.write(e->port.ctx, p.addr, from, p.len))
 			return false;
 		cursor_skip(c, (uint32_t)p.len);
@@ -374,7 +389,7 @@ enum copy_result vecs_copy(struct ferry_engine *e, const struct vecs *to, const 
 		uint32_t n = (uint32_t)min_u64(pf.len, pt.len);
 
 		if (likely(pf.host && pt.host)) {
-			copy_ordered(pt.host, pf.host, n);
+			copy_piece(pt.host, pf.host, n, len);
 		} else if (pf.host) {
 			if (e->port.write(e->port.ctx, pt.addr, pf.host, n))
 				return COPY_BAD_TARGET;

@@ -76,8 +76,18 @@ struct place region_place_slow(struct ferry_engine *e, struct region *r, uint64_
 static inline struct place region_place(struct ferry_engine *e, struct region *r, uint64_t offset,
 					uint64_t len)
 {
-	if (likely(r->count == 1 && r->extent->host))
-		return (struct place) { r->extent->host + offset, r->extent->addr + offset, len };
+	const struct extent *x = r->extent;
+	uint64_t skip = offset, most = len;
+
+	if (r->count != 1) {
+		if (!r->even_shift)
+			return region_place_slow(e, r, offset, len);
+		x += offset >> r->even_shift;
+		skip = offset & ((1ull << r->even_shift) - 1);
+		most = (1ull << r->even_shift) - skip;
+	}
+	if (likely(x->host))
+		return (struct place) { x->host + skip, x->addr + skip, min_u64(len, most) };
 	return region_place_slow(e, r, offset, len);
 }
 

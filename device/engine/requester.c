@@ -46,13 +46,6 @@ static struct send_entry *entry_at(struct qp *qp, uint32_t index)
 	return &qp->req.entry[index & (qp->req.entries - 1)];
 }
 
-static uint32_t psns_of(const struct qp *qp, uint32_t len)
-{
-	uint32_t n = (uint32_t)(((uint64_t)len + (1u << qp->mtu_shift) - 1) >> qp->mtu_shift);
-
-	return n ? n : 1;
-}
-
 /* ------------------------------------------------------------------- completions */
 
 static void requester_complete(struct ferry_engine *e, struct qp *qp)
@@ -93,7 +86,10 @@ static void requester_fail_next(struct ferry_engine *e, struct qp *qp, enum ferr
 
 void requester_check_drained(struct ferry_engine *e, struct qp *qp)
 {
-	if (qp->state != FERRY_QPS_SQD || !qp->draining || qp->sq.ci != qp->req.started)
+	/* A datagram is done with when it has left. */
+	bool under_way = qp->type == FERRY_QPT_RC && qp->sq.ci != qp->req.started;
+
+	if (qp->state != FERRY_QPS_SQD || !qp->draining || under_way)
 		return;
 	qp->draining = false;
 	if (qp->attr.sqd_notify)
@@ -346,7 +342,8 @@ static enum sent requester_receive_read(struct ferry_engine *e, struct qp *qp,
 		return SENT;
 	}
 	entry = entry_at(qp, qp->sq.ci);
-	if (!requester_alive(qp) || qp->sq.ci == qp->req.started || entry->opcode != FERRY_WR_READ) {
+	if (!requester_alive(qp) || qp->sq.ci == qp->req.started ||
+	    entry->opcode != FERRY_WR_READ) {
 		stat_inc(e, rx_discards);
 		return SENT;
 	}

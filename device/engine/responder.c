@@ -66,44 +66,56 @@ static enum sent responder_send(struct ferry_engine *e, struct qp *qp, struct pa
 	return sent;
 }
 
-/* One packet of a READ's data. False: not now, or never. */
+/* Looked up for each packet: the MR may be gone since the request came. */
+static bool responder_find_data(struct ferry_engine *e, struct qp *qp, const struct response *r,
+				uint32_t len, struct vecs *data)
+{
+	uint64_t offset;
+	struct mr *mr;
+
+	if (!len)
+		return true;
+	mr = mr_check(e, qp->pd, r->rkey, r->raddr, len, FERRY_ACCESS_REMOTE_READ, &offset);
+	if (mr)
+		vecs_add(data, &mr->region, offset, len);
+	return mr;
+}
+
+/* A READ that was accepted cannot go on: a NAK in place of the rest, and nothing after. */
+static void responder_fail_read(struct qp *qp, const struct response *r, uint8_t syndrome,
+				enum ferry_event event)
+{
+	qp->resp.psn = r->psn;
+	qp->resp.head = qp->resp.tail;
+	responder_die(qp, syndrome, event);
+}
+
+/* One packet of a READ's data. False: not now. */
 static bool responder_send_read(struct ferry_engine *e, struct qp *qp, struct response *r)
 {
 	bool loopback = path_is_loopback(e, &qp->attr.av);
-	uint32_t mtu = 1u << qp->mtu_shift, len;
+	uint32_t len = min_u32(r->len, loopback ? LOOPBACK_BURST : 1u << qp->mtu_shift);
 	struct vecs data = { .count = 0 };
 	struct packet packet = {
 		.kind = PACKET_READ_RESPONSE,
+		.flags = (r->begun ? 0 : PACKET_FIRST) | (len == r->len ? PACKET_LAST : 0),
 		.syndrome = AETH_ACK,
 		.psn = r->psn,
+		.count = psns_of(qp, len),
 		.payload = &data,
 	};
-	struct mr *mr = NULL;
-	uint64_t offset;
 	enum sent sent;
 
-	len = min_u32(r->len, loopback ? LOOPBACK_BURST : mtu);
-	packet.count = len ? (len + mtu - 1) >> qp->mtu_shift : 1;
-	packet.flags = (r->begun ? 0 : PACKET_FIRST) | (len == r->len ? PACKET_LAST : 0);
-	if (len) {
-		mr = mr_check(e, qp->pd, r->rkey, r->raddr, len, FERRY_ACCESS_REMOTE_READ, &offset);
-		if (!mr) {
-			qp->resp.psn = r->psn;
-			qp->resp.head = qp->resp.tail;
-			responder_die_access(e, qp);
-			return true;
-		}
-		vecs_add(&data, &mr->region, offset, len);
-	}
-	sent = responder_send(e, qp, &packet);
-	if (sent == SENT_BUSY)
-		return false;
-	if (sent == SENT_BAD_SOURCE) {
-		qp->resp.psn = r->psn;
-		qp->resp.head = qp->resp.tail;
-		responder_die(qp, AETH_NAK_OPERATION, FERRY_EVENT_QP_FATAL);
+	if (!responder_find_data(e, qp, r, len, &data)) {
+		stat_inc(e, resp_remote_access_errors);
+		responder_fail_read(qp, r, AETH_NAK_ACCESS, FERRY_EVENT_QP_ACCESS_ERR);
 		return true;
 	}
+	sent = responder_send(e, qp, &packet);
+	if (sent == SENT_BAD_SOURCE)
+		responder_fail_read(qp, r, AETH_NAK_OPERATION, FERRY_EVENT_QP_FATAL);
+	if (sent != SENT)
+		return sent == SENT_BAD_SOURCE;
 	r->begun = true;
 	r->psn = psn_add(r->psn, packet.count);
 	r->raddr += len;
@@ -198,23 +210,6 @@ static void responder_pause_over(struct ferry_engine *e, struct timer *timer)
 
 /* -------------------------------------------------------------------------- receives */
 
-/* Has a receive in resp->recv. False: there is none, and the peer will be told. */
-static bool responder_need_recv(struct ferry_engine *e, struct qp *qp)
-{
-	struct responder *resp = &qp->resp;
-
-	if (resp->has_recv)
-		return true;
-	if (qp_take_recv(e, qp, &resp->recv)) {
-		resp->has_recv = true;
-		return true;
-	}
-	stat_inc(e, rnr_nak_sent);
-	resp->gap = true;
-	responder_nak_later(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, resp->psn);
-	return false;
-}
-
 /* The receive in hand ends with an error, and the request with a NAK. */
 static void responder_fail_recv(struct ferry_engine *e, struct qp *qp, enum ferry_wc_status status)
 {
@@ -227,6 +222,26 @@ static void responder_fail_recv(struct ferry_engine *e, struct qp *qp, enum ferr
 	resp->message = MESSAGE_NONE;
 	qp_complete_recv_error(e, qp, resp->recv.id, status, 0);
 	responder_die(qp, nak, 0);
+}
+
+/* Has a receive in resp->recv. False: there is none that serves, and the peer will be told. */
+static bool responder_need_recv(struct ferry_engine *e, struct qp *qp)
+{
+	struct responder *resp = &qp->resp;
+
+	if (resp->has_recv)
+		return true;
+	if (qp_take_recv(e, qp, &resp->recv)) {
+		resp->has_recv = true;
+		if (!resp->recv.bad)
+			return true;
+		responder_fail_recv(e, qp, FERRY_WC_LOC_QP_OP_ERR);
+		return false;
+	}
+	stat_inc(e, rnr_nak_sent);
+	resp->gap = true;
+	responder_nak_later(qp, AETH_RNR_NAK | qp->attr.min_rnr_timer, resp->psn);
+	return false;
 }
 
 static void responder_complete_recv(struct ferry_engine *e, struct qp *qp,
@@ -282,13 +297,38 @@ static bool responder_in_sequence(const struct qp *qp, const struct packet *pack
 	return len <= most && (len || packet->flags & PACKET_FIRST);
 }
 
+/* Stores the data of a SEND in the receive in hand. False: the receive has failed. */
+static bool responder_store(struct ferry_engine *e, struct qp *qp, const struct packet *packet,
+			    enum sent *sent)
+{
+	struct responder *resp = &qp->resp;
+	uint32_t len = packet_len(packet);
+	enum copy_result result = COPY_OK;
+	struct vecs target;
+
+	if (len > resp->recv.len || resp->offset > resp->recv.len - len) {
+		responder_fail_recv(e, qp, FERRY_WC_LOC_LEN_ERR);
+		return false;
+	}
+	if (!sges_resolve(e, qp->pd, resp->recv.sge, resp->recv.num_sge, resp->offset, len, true,
+			  &target)) {
+		responder_fail_recv(e, qp, FERRY_WC_LOC_PROT_ERR);
+		return false;
+	}
+	if (len)
+		result = vecs_copy(e, &target, packet->payload);
+	if (result == COPY_BAD_TARGET)
+		responder_fail_recv(e, qp, FERRY_WC_LOC_PROT_ERR);
+	if (result == COPY_BAD_SOURCE)
+		*sent = SENT_BAD_SOURCE;
+	return result == COPY_OK;
+}
+
 static enum sent responder_send_request(struct ferry_engine *e, struct qp *qp,
 					const struct packet *packet)
 {
 	struct responder *resp = &qp->resp;
-	uint32_t len = packet_len(packet);
-	enum copy_result result;
-	struct vecs target;
+	enum sent sent = SENT;
 
 	if (!responder_in_sequence(qp, packet, MESSAGE_SEND)) {
 		responder_die_invalid(qp);
@@ -296,36 +336,16 @@ static enum sent responder_send_request(struct ferry_engine *e, struct qp *qp,
 	}
 	if (!responder_need_recv(e, qp))
 		return SENT;
-	if (packet->flags & PACKET_FIRST)
-		resp->offset = 0;
-	if (resp->recv.bad) {
-		responder_fail_recv(e, qp, FERRY_WC_LOC_QP_OP_ERR);
-		return SENT;
-	}
-	if (len > resp->recv.len || resp->offset > resp->recv.len - len) {
-		responder_fail_recv(e, qp, FERRY_WC_LOC_LEN_ERR);
-		return SENT;
-	}
 	/* No key that may be invalidated from afar exists on this device. */
 	if (packet->flags & PACKET_INV) {
 		responder_die_access(e, qp);
 		return SENT;
 	}
-	if (!sges_resolve(e, qp->pd, resp->recv.sge, resp->recv.num_sge, resp->offset, len, true,
-			  &target)) {
-		responder_fail_recv(e, qp, FERRY_WC_LOC_PROT_ERR);
-		return SENT;
-	}
-	if (len) {
-		result = vecs_copy(e, &target, packet->payload);
-		if (result == COPY_BAD_SOURCE)
-			return SENT_BAD_SOURCE;
-		if (result == COPY_BAD_TARGET) {
-			responder_fail_recv(e, qp, FERRY_WC_LOC_PROT_ERR);
-			return SENT;
-		}
-	}
-	resp->offset += len;
+	if (packet->flags & PACKET_FIRST)
+		resp->offset = 0;
+	if (!responder_store(e, qp, packet, &sent))
+		return sent;
+	resp->offset += packet_len(packet);
 	resp->message = packet->flags & PACKET_LAST ? MESSAGE_NONE : MESSAGE_SEND;
 	responder_done(qp, packet, packet->count);
 	if (packet->flags & PACKET_LAST)
@@ -340,9 +360,8 @@ static bool responder_begin_write(struct ferry_engine *e, struct qp *qp,
 	struct responder *resp = &qp->resp;
 	uint64_t offset;
 
-	if (!(qp->attr.access & FERRY_ACCESS_REMOTE_WRITE) ||
-	    (packet->dma_len && !mr_check(e, qp->pd, packet->rkey, packet->raddr, packet->dma_len,
-					  FERRY_ACCESS_REMOTE_WRITE, &offset)))
+	if (packet->dma_len && !mr_check(e, qp->pd, packet->rkey, packet->raddr, packet->dma_len,
+					 FERRY_ACCESS_REMOTE_WRITE, &offset))
 		return false;
 	resp->raddr = packet->raddr;
 	resp->rkey = packet->rkey;
@@ -386,7 +405,8 @@ static enum sent responder_write_request(struct ferry_engine *e, struct qp *qp,
 	uint32_t len = packet_len(packet);
 	enum sent sent;
 
-	if (!responder_in_sequence(qp, packet, MESSAGE_WRITE) || packet->dma_len > MAX_MESSAGE) {
+	if (!responder_in_sequence(qp, packet, MESSAGE_WRITE) || packet->dma_len > MAX_MESSAGE ||
+	    !(qp->attr.access & FERRY_ACCESS_REMOTE_WRITE)) {
 		responder_die_invalid(qp);
 		return SENT;
 	}
@@ -438,16 +458,8 @@ static bool responder_may_read(struct ferry_engine *e, struct qp *qp, const stru
 {
 	uint64_t offset;
 
-	return qp->attr.access & FERRY_ACCESS_REMOTE_READ &&
-	       (!packet->dma_len || mr_check(e, qp->pd, packet->rkey, packet->raddr,
-					     packet->dma_len, FERRY_ACCESS_REMOTE_READ, &offset));
-}
-
-static uint32_t responder_psns(const struct qp *qp, uint32_t len)
-{
-	uint32_t n = (uint32_t)(((uint64_t)len + (1u << qp->mtu_shift) - 1) >> qp->mtu_shift);
-
-	return n ? n : 1;
+	return !packet->dma_len || mr_check(e, qp->pd, packet->rkey, packet->raddr,
+					    packet->dma_len, FERRY_ACCESS_REMOTE_READ, &offset);
 }
 
 static enum sent responder_read_request(struct ferry_engine *e, struct qp *qp,
@@ -456,6 +468,7 @@ static enum sent responder_read_request(struct ferry_engine *e, struct qp *qp,
 	struct responder *resp = &qp->resp;
 
 	if (resp->message != MESSAGE_NONE || packet->dma_len > MAX_MESSAGE ||
+	    !(qp->attr.access & FERRY_ACCESS_REMOTE_READ) ||
 	    resp->fresh >= qp->attr.max_dest_rd_atomic) {
 		responder_die_invalid(qp);
 		return SENT;
@@ -467,7 +480,7 @@ static enum sent responder_read_request(struct ferry_engine *e, struct qp *qp,
 	if (!responder_new_response(qp, packet, false))
 		return SENT;
 	/* The data answers it: no ACK. */
-	resp->psn = psn_add(resp->psn, responder_psns(qp, packet->dma_len));
+	resp->psn = psn_add(resp->psn, psns_of(qp, packet->dma_len));
 	resp->msn = psn_add(resp->msn, 1);
 	return SENT;
 }
@@ -513,13 +526,14 @@ static enum sent responder_atomic_request(struct ferry_engine *e, struct qp *qp,
 	struct mr *mr;
 
 	if (resp->message != MESSAGE_NONE || packet->raddr & 7 ||
+	    !(qp->attr.access & FERRY_ACCESS_REMOTE_ATOMIC) ||
 	    resp->fresh >= qp->attr.max_dest_rd_atomic) {
 		responder_die_invalid(qp);
 		return SENT;
 	}
 	mr = mr_check(e, qp->pd, packet->rkey, packet->raddr, sizeof(uint64_t),
 		      FERRY_ACCESS_REMOTE_ATOMIC, &offset);
-	if (!(qp->attr.access & FERRY_ACCESS_REMOTE_ATOMIC) || !mr) {
+	if (!mr) {
 		responder_die_access(e, qp);
 		return SENT;
 	}
@@ -583,8 +597,9 @@ static void responder_duplicate(struct ferry_engine *e, struct qp *qp, const str
 	switch (packet->kind) {
 	case PACKET_READ:
 		/* What it may not read it was told the first time. */
-		if (responder_may_read(e, qp, packet) && packet->dma_len <= MAX_MESSAGE &&
-		    responder_psns(qp, packet->dma_len) <= psn_sub(qp->resp.psn, packet->psn))
+		if (qp->attr.access & FERRY_ACCESS_REMOTE_READ &&
+		    responder_may_read(e, qp, packet) && packet->dma_len <= MAX_MESSAGE &&
+		    psns_of(qp, packet->dma_len) <= psn_sub(qp->resp.psn, packet->psn))
 			responder_new_response(qp, packet, true);
 		break;
 	case PACKET_ATOMIC_CS:
@@ -635,6 +650,8 @@ enum sent responder_receive(struct ferry_engine *e, struct qp *qp, const struct 
 		responder_ahead(e, qp);
 	else
 		responder_duplicate(e, qp, packet);
+	if (unlikely(sent != SENT))
+		return sent;
 	/* Frames come in batches: one ACK for all. Within the port there is nothing to wait for. */
 	if (packet->loopback)
 		responder_answer(e, qp);

@@ -36,7 +36,7 @@ static void sched_visit(struct ferry_engine *e, struct qp *qp)
 
 void sched_run(struct ferry_engine *e, uint64_t budget)
 {
-	uint64_t end = e->spent + budget;
+	uint64_t end = e->spent + min_u64(budget, INT64_MAX);
 
 	while (!list_empty(&e->active) && !engine_dead(e) && (int64_t)(end - e->spent) > 0) {
 		struct qp *qp = container_of(e->active.next, struct qp, active);

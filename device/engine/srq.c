@@ -79,7 +79,7 @@ enum ferry_admin_status admin_create_srq(struct ferry_engine *e, const union fer
 
 void srq_release(struct ferry_engine *e, struct srq *srq)
 {
-	event_source_release(&srq->source);
+	event_source_release(e, &srq->source);
 	table_remove(&e->srqs, srq->source.number);
 	wq_destroy(e, &srq->wq);
 	srq->pd->users--;

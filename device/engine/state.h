@@ -6,6 +6,7 @@
 #define FERRY_STATE_H
 
 #include "engine.h"
+#include "pages.h"
 #include "qp.h"
 #include "table.h"
 
@@ -23,6 +24,7 @@
 #define ETH_HEADER	14
 #define MAX_FRAME	(ETH_HEADER + 4 + MAX_MTU)
 #define SCRATCH_SIZE	65536
+#define CRC_TABLES	16
 
 /* The registers that the host writes, and the admin queue they describe. */
 struct admin {
@@ -34,6 +36,9 @@ struct admin {
 	struct region sq, cq;
 	union ferry_admin_sqe cmd;
 	struct ferry_admin_cqe answer;
+	bool under_way;		/* cmd is being worked on */
+	struct mr *new_mr;	/* CREATE_MR is under way; else NULL */
+	struct page_reader pages; /* of it */
 };
 
 struct gid {
@@ -53,6 +58,7 @@ struct ferry_engine {
 	bool worked;		/* something was done since the last run began */
 	bool running;		/* in ferry_engine_run(): now is the time */
 	bool awake;		/* reads records by itself */
+	uint32_t events_waiting; /* sources that found their EQ full */
 	uint64_t spent;		/* bytes that QPs were charged for */
 
 	struct list active;	/* struct qp, in turn */
@@ -81,7 +87,7 @@ struct ferry_engine {
 	struct event_source port_events;
 	struct gid gids[MAX_GIDS];
 
-	uint32_t crc[8][256];	/* see icrc.c */
+	uint32_t crc[CRC_TABLES][256]; /* see icrc.c */
 	uint8_t frame[MAX_FRAME + 64] __attribute__((aligned(64)));
 	uint8_t scratch[SCRATCH_SIZE] __attribute__((aligned(64)));
 };
@@ -114,9 +120,6 @@ static inline void engine_interrupt(struct ferry_engine *e, unsigned int vector)
 
 /* admin.c: answers commands; true while there are more. */
 bool admin_run(struct ferry_engine *e);
-
-/* Releases every object. */
-void admin_forget(struct ferry_engine *e);
 
 /* sched.c: visits active QPs for about @budget bytes. */
 void sched_run(struct ferry_engine *e, uint64_t budget);

@@ -13,7 +13,7 @@ struct ferry_engine;
 
 #define TABLE_CHUNK_SHIFT	9
 #define TABLE_CHUNK_ENTRIES	(1u << TABLE_CHUNK_SHIFT)
-#define TABLE_CHUNKS		513	/* of the largest table: 262,144 keys and the reserved one */
+#define TABLE_CHUNKS		513	/* of the largest: 262,144 keys and a reserved one */
 
 struct table_entry {
 	void *object;		/* NULL: free */

@@ -39,7 +39,6 @@ static enum ferry_wc_status ud_send(struct ferry_engine *e, struct qp *qp, struc
 		.dest_qpn = wqe->dest_qpn,
 		.psn = qp->req.psn,
 		.count = 1,
-		.src_qpn = qp_number(qp),
 		.qkey = wqe->qkey & QKEY_OWN ? ud_qkey(qp) : wqe->qkey,
 	};
 	struct vecs data;

@@ -198,7 +198,8 @@ static void put_ipv4(uint8_t *at, const struct ferry_av *av, const struct packet
 
 static void put_ipv6(uint8_t *at, const struct ferry_av *av, const struct packet *p, uint32_t len)
 {
-	put_be32(at, 6u << 28 | (uint32_t)av->traffic_class << 20 | (le32(av->flow_label) & 0xfffff));
+	put_be32(at, 6u << 28 | (uint32_t)av->traffic_class << 20 |
+		 (le32(av->flow_label) & 0xfffff));
 	put_be16(at + 4, (uint16_t)len);
 	at[6] = IP_PROTO_UDP;
 	at[7] = av->hop_limit ? av->hop_limit : HOP_LIMIT;

@@ -119,7 +119,7 @@ static bool recv_parse(const struct wq *wq, const uint8_t *entry, struct recv *r
 	uint64_t len = 0;
 	struct ferry_rqe head;
 
-	memcpy(&head, entry, sizeof(head));
+	copy_once(&head, entry, sizeof(head));
 	recv->id = le16(head.id);
 	recv->num_sge = (uint8_t)min_u32(le16(head.num_sge), MAX_SGE);
 	if (le16(head.num_sge) > most || le16(head.num_sge) > MAX_SGE)
@@ -127,7 +127,7 @@ static bool recv_parse(const struct wq *wq, const uint8_t *entry, struct recv *r
 	for (i = 0; i < recv->num_sge; i++) {
 		struct ferry_sge sge;
 
-		memcpy(&sge, entry + sizeof(head) + i * sizeof(sge), sizeof(sge));
+		copy_once(&sge, entry + sizeof(head) + i * sizeof(sge), sizeof(sge));
 		recv->sge[i] = (struct sge) { le64(sge.addr), le32(sge.length), le32(sge.lkey) };
 		len += recv->sge[i].len;
 	}

@@ -39,21 +39,21 @@ static uint32_t wqe_read_body(const struct qp *qp, const uint8_t *entry, struct 
 	struct ferry_wqe_ud ud;
 
 	if (qp->type == FERRY_QPT_UD || qp->type == FERRY_QPT_GSI) {
-		memcpy(&ud, entry, sizeof(ud));
+		copy_once(&ud, entry, sizeof(ud));
 		wqe->av = ud.av;
 		wqe->dest_qpn = le32(ud.dest_qpn);
 		wqe->qkey = le32(ud.qkey);
 		return sizeof(ud);
 	}
 	if (1u << wqe->opcode & WR_ATOMIC) {
-		memcpy(&atomic, entry, sizeof(atomic));
+		copy_once(&atomic, entry, sizeof(atomic));
 		wqe->raddr = le64(atomic.raddr);
 		wqe->rkey = le32(atomic.rkey);
 		wqe->swap_or_add = le64(atomic.swap_or_add);
 		wqe->compare = le64(atomic.compare);
 		return sizeof(atomic);
 	}
-	memcpy(&rdma, entry, sizeof(rdma));
+	copy_once(&rdma, entry, sizeof(rdma));
 	wqe->raddr = le64(rdma.raddr);
 	wqe->rkey = le32(rdma.rkey);
 	return sizeof(rdma);
@@ -68,7 +68,7 @@ static enum ferry_wc_status wqe_read_inline(const uint8_t *data, uint32_t room,
 		return FERRY_WC_LOC_QP_OP_ERR;
 	if (wqe->len > MAX_INLINE || wqe->len > room)
 		return FERRY_WC_LOC_LEN_ERR;
-	memcpy(wqe->data, data, wqe->len);
+	copy_once(wqe->data, data, wqe->len);
 	return FERRY_WC_SUCCESS;
 }
 
@@ -82,7 +82,7 @@ static enum ferry_wc_status wqe_read_sges(const uint8_t *data, uint32_t room, st
 	for (i = 0; i < wqe->num_sge; i++) {
 		struct ferry_sge sge;
 
-		memcpy(&sge, data + i * sizeof(sge), sizeof(sge));
+		copy_once(&sge, data + i * sizeof(sge), sizeof(sge));
 		wqe->sge[i] = (struct sge) { le64(sge.addr), le32(sge.length), le32(sge.lkey) };
 		len += wqe->sge[i].len;
 	}
@@ -108,7 +108,7 @@ enum ferry_wc_status wqe_read(struct ferry_engine *e, struct qp *qp, uint32_t in
 	wqe->len = 0;
 	if (unlikely(!entry))
 		return FERRY_WC_LOC_QP_OP_ERR;
-	memcpy(&head, entry, sizeof(head));
+	copy_once(&head, entry, sizeof(head));
 	wqe->opcode = head.opcode;
 	wqe->flags = head.flags;
 	wqe->num_sge = head.num_sge;
