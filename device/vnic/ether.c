@@ -6,6 +6,11 @@
 
 #define PROBE_PERIOD	NSEC_PER_SEC
 
+/* A link that is behind is tried again often while it may be a matter of microseconds. */
+#define BEHIND		(2 * NSEC_PER_MSEC)
+#define RETRY_SOON	(20 * NSEC_PER_USEC)
+#define RETRY_LATER	NSEC_PER_MSEC
+
 static bool probe(struct ether *ether)
 {
 	ether->link->lost = false;
@@ -65,8 +70,18 @@ bool ether_transmit(struct ether *ether, const void *frame, size_t len)
 
 void ether_flush(struct ether *ether, uint64_t now)
 {
-	if (ether->link->ops->flush)
-		ether->waiting = ether->link->ops->flush(ether->link, now);
+	bool waited = ether->waiting;
+
+	if (!ether->link->ops->flush)
+		return;
+	ether->waiting = ether->link->ops->flush(ether->link, now);
+	if (ether->waiting && !waited)
+		ether->waiting_since = now;
+}
+
+bool ether_behind(const struct ether *ether, uint64_t now)
+{
+	return ether->waiting && now - ether->waiting_since < BEHIND;
 }
 
 /* --------------------------------------------------------------------------- arriving */
@@ -124,15 +139,21 @@ unsigned int ether_poll(struct ether *ether, uint64_t now, unsigned int max)
 	return count;
 }
 
-uint64_t ether_deadline(const struct ether *ether)
+static uint64_t earlier(uint64_t a, uint64_t b)
 {
-	uint64_t deadline = ether->next_probe, held;
+	return a < b ? a : b;
+}
 
+uint64_t ether_deadline(const struct ether *ether, uint64_t now)
+{
+	uint64_t deadline = ether->next_probe;
+
+	if (ether->waiting)
+		deadline = earlier(deadline, now + (ether_behind(ether, now) ? RETRY_SOON :
+									       RETRY_LATER));
 	if (ether->impaired) {
-		held = impair_deadline(&ether->tx);
-		deadline = held < deadline ? held : deadline;
-		held = impair_deadline(&ether->rx);
-		deadline = held < deadline ? held : deadline;
+		deadline = earlier(deadline, impair_deadline(&ether->tx));
+		deadline = earlier(deadline, impair_deadline(&ether->rx));
 	}
 	return deadline;
 }

@@ -20,6 +20,7 @@ struct ether {
 	bool impaired;
 	bool carrier;
 	bool waiting;			/* the link has frames that it could not send yet */
+	uint64_t waiting_since;
 	bool refused;			/* during ether_transmit(): the link had no room */
 	uint64_t now;			/* of the last ether_poll() */
 	uint64_t next_probe;
@@ -47,7 +48,13 @@ unsigned int ether_poll(struct ether *ether, uint64_t now, unsigned int max);
 /* Sends what ether_transmit() has taken since. */
 void ether_flush(struct ether *ether, uint64_t now);
 
+/*
+ * The link is behind, but not for long: who sends more now only fills its queue. A link
+ * that stays behind must not hold up what does not need it.
+ */
+bool ether_behind(const struct ether *ether, uint64_t now);
+
 /* When ether_poll() has something to do, though no frame comes; UINT64_MAX for never. */
-uint64_t ether_deadline(const struct ether *ether);
+uint64_t ether_deadline(const struct ether *ether, uint64_t now);
 
 #endif

@@ -56,6 +56,14 @@ void irq_raise(struct irq_table *irqs, unsigned int vector)
 	pthread_mutex_unlock(&irqs->lock);
 }
 
+void irq_counts(struct irq_table *irqs, uint64_t *raised, uint64_t *lost)
+{
+	pthread_mutex_lock(&irqs->lock);
+	*raised = irqs->raised;
+	*lost = irqs->lost;
+	pthread_mutex_unlock(&irqs->lock);
+}
+
 static void assign_one(struct irq_vector *v, int fd)
 {
 	int flags;

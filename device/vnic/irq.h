@@ -34,6 +34,8 @@ void irq_destroy(struct irq_table *irqs);
 void irq_enable(struct irq_table *irqs, bool on);
 void irq_raise(struct irq_table *irqs, unsigned int vector);
 
+void irq_counts(struct irq_table *irqs, uint64_t *raised, uint64_t *lost);
+
 /* [start, start + count) has been checked by the caller in all of these. */
 
 /* Takes over @fds, one a vector; NULL takes the descriptors away. */

@@ -25,9 +25,9 @@
 /*
  * The kernel queues few datagrams at a receiver (net.unix.max_dgram_qlen, often 10), so a
  * full queue is no failure: frames wait in ours. A receiver that takes none for so long
- * has stopped, and frames are dropped, as on any Ethernet.
+ * has stopped, not just been off its CPU, and frames are dropped, as on any Ethernet.
  */
-#define STUCK		(10 * NSEC_PER_MSEC)
+#define STUCK		(200 * NSEC_PER_MSEC)
 
 struct queued {
 	uint32_t offset;	/* into arena */

@@ -32,14 +32,16 @@ static void engine_reset(void *arg)
 {
 	struct nic *nic = arg;
 
+	shard_allow_dma(&nic->shard, false);
 	ferry_engine_reset(nic->shard.engine);
 	dma_message_reset(&nic->messages);
 }
 
-static void engine_forget_memory(void *arg)
+static void stop_dma(void *arg)
 {
 	struct nic *nic = arg;
 
+	shard_allow_dma(&nic->shard, false);
 	ferry_engine_unmapped(nic->shard.engine, 0, UINT64_MAX);
 }
 
@@ -55,17 +57,17 @@ static void follow_dma(struct nic *nic)
 {
 	bool allowed = pci_dma_allowed(&nic->pci);
 
-	atomic_store(&nic->shard.dma_allowed, allowed);
 	irq_enable(&nic->irqs, allowed);
-	/* By message the client refuses by itself, and the engine holds no pointer. */
-	if (!allowed && !nic->shard.message)
-		call_shard(nic, engine_forget_memory, nic);
+	/* By message the client refuses by itself, and a run may wait for it to do so. */
+	if (allowed || nic->shard.message)
+		shard_allow_dma(&nic->shard, allowed);
+	else
+		shard_call(&nic->shard, stop_dma, nic);
 }
 
 static void reset(struct nic *nic)
 {
 	pci_reset(&nic->pci);
-	atomic_store(&nic->shard.dma_allowed, false);
 	irq_reset(&nic->irqs);
 	memset(nic->msix_table, 0, sizeof(nic->msix_table));
 	call_shard(nic, engine_reset, nic);

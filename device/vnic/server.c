@@ -224,13 +224,14 @@ static void *server_thread(void *arg)
 static char sigbus_path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 
 /*
- * Guest memory in a file that cannot be sealed may shrink under us. There is nothing left
- * to serve then; end so that QEMU and the driver see a device that is gone.
+ * Guest memory in a file that cannot be sealed may shrink under us, and huge pages may run
+ * out. There is nothing left to serve then: end, so that QEMU and the driver see a device
+ * that is gone.
  */
 static void sigbus(int number)
 {
 	static const char text[] =
-		"ferry-vnic: error: guest memory is gone: its file was truncated; giving up\n";
+		"ferry-vnic: error: guest memory is gone (file truncated, or out of huge pages): giving up\n";
 
 	(void)number;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0 || unlink(sigbus_path))

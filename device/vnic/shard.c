@@ -26,112 +26,13 @@
 #define NAP		(20 * NSEC_PER_USEC)
 #define SLEEP_AFTER	NSEC_PER_MSEC
 
-/* -------------------------------------------------------------- the engine's port */
-
-static void *port_map(void *ctx, uint64_t addr, uint64_t len, bool write)
-{
-	struct shard *shard = ctx;
-
-	if (shard->message || !atomic_load_explicit(&shard->dma_allowed, memory_order_relaxed))
-		return NULL;
-	return dma_lookup(&shard->dma, addr, len, write ? DMA_READ | DMA_WRITE : DMA_READ);
-}
-
-static int port_read(void *ctx, uint64_t addr, void *to, size_t len)
-{
-	struct shard *shard = ctx;
-
-	if (!atomic_load_explicit(&shard->dma_allowed, memory_order_relaxed))
-		return -EPERM;
-	return shard->message ? dma_message_read(shard->messages, addr, to, len) :
-				dma_read(&shard->dma, addr, to, len);
-}
-
-static int port_write(void *ctx, uint64_t addr, const void *from, size_t len)
-{
-	struct shard *shard = ctx;
-
-	if (!atomic_load_explicit(&shard->dma_allowed, memory_order_relaxed))
-		return -EPERM;
-	return shard->message ? dma_message_write(shard->messages, addr, from, len) :
-				dma_write(&shard->dma, addr, from, len);
-}
-
-static bool port_transmit(void *ctx, const void *frame, size_t len)
-{
-	struct shard *shard = ctx;
-
-	return ether_transmit(&shard->ether, frame, len);
-}
-
-static void port_interrupt(void *ctx, unsigned int vector)
-{
-	struct shard *shard = ctx;
-
-	if (shard->message)
-		dma_message_interrupt(shard->messages, vector);
-	else
-		irq_raise(shard->irqs, vector);
-}
-
-/* In front of each block: where free() finds what calloc() returned. */
-struct block {
-	void *start;
-	uint8_t pad[56];
-};
-
-/* calloc, since the large tables of the engine should not be touched before they are used. */
-static void *port_alloc(void *ctx, size_t size)
-{
-	struct block *block;
-	void *start;
-
-	(void)ctx;
-	if (size > SIZE_MAX - 2 * sizeof(*block))
-		return NULL;
-	start = calloc(1, size + 2 * sizeof(*block));
-	if (!start)
-		return NULL;
-	block = (struct block *)(((uintptr_t)start + 63) & ~(uintptr_t)63);
-	block->start = start;
-	return block + 1;
-}
-
-static void port_free(void *ctx, void *mem)
-{
-	(void)ctx;
-	if (mem)
-		free(((struct block *)mem - 1)->start);
-}
-
-/* What the engine says is mostly what a guest made it say: some lines a second, no more. */
-static void port_log(void *ctx, enum ferry_log_level level, const char *format, ...)
-{
-	static const enum log_kind kinds[] = {
-		[FERRY_LOG_ERROR] = LOG_ERROR,
-		[FERRY_LOG_INFO] = LOG_INFO,
-		[FERRY_LOG_DEBUG] = LOG_DEBUG,
-	};
-	static uint64_t second;
-	static unsigned int lines;
-	struct shard *shard = ctx;
-	va_list args;
-
-	if (shard->now / NSEC_PER_SEC != second) {
-		second = shard->now / NSEC_PER_SEC;
-		lines = 0;
-	}
-	if (lines++ >= 10)
-		return;
-	va_start(args, format);
-	log_vline(kinds[level], format, args);
-	va_end(args);
-}
-
 static void deliver_frame(void *to, const void *frame, size_t len)
 {
 	struct shard *shard = to;
 
+	/* Without access to memory there is nowhere to put it. */
+	if (!shard_may_access_memory(shard))
+		return;
 	ferry_engine_frame(shard->engine, frame, len);
 }
 
@@ -139,18 +40,8 @@ static void deliver_frame(void *to, const void *frame, size_t len)
 
 int shard_init(struct shard *shard, const struct shard_config *config)
 {
-	const struct ferry_port port = {
-		.ctx = shard,
-		.map = port_map,
-		.read = port_read,
-		.write = port_write,
-		.transmit = port_transmit,
-		.interrupt = port_interrupt,
-		.alloc = port_alloc,
-		.free = port_free,
-		.log = port_log,
-	};
 	struct ferry_engine_config engine = config->engine;
+	struct ferry_port port;
 
 	memset(shard, 0, sizeof(*shard));
 	shard->message = config->message;
@@ -170,6 +61,7 @@ int shard_init(struct shard *shard, const struct shard_config *config)
 		log_error("no eventfd: %s", strerror(errno));
 		goto fail;
 	}
+	shard_fill_port(shard, &port);
 	shard->engine = ferry_engine_create(&engine, &port);
 	if (!shard->engine) {
 		log_error("out of memory for the engine");
@@ -261,6 +153,12 @@ static void push(struct shard *shard, enum queue_kind kind, uint32_t where, uint
 
 	while (!queue_push(&shard->queue, &entry))
 		make_room(shard);
+	wake(shard);
+}
+
+void shard_allow_dma(struct shard *shard, bool allowed)
+{
+	atomic_store_explicit(&shard->dma_allowed, allowed, memory_order_relaxed);
 	wake(shard);
 }
 
@@ -376,13 +274,16 @@ static void log_stats(const struct shard *shard)
 {
 	const struct shard_stats *s = &shard->stats;
 	const struct ether *w = &shard->ether;
+	uint64_t raised, lost;
+
+	irq_counts(shard->irqs, &raised, &lost);
 
 	log_info("stats: cpu %.3f s, shard %.3f s; runs %llu, naps %llu, sleeps %llu, found work instead %llu",
 		 cpu_seconds(CLOCK_PROCESS_CPUTIME_ID), cpu_seconds(CLOCK_THREAD_CPUTIME_ID),
 		 LLU(s->runs), LLU(s->naps), LLU(s->sleeps), LLU(s->refused_sleeps));
 	log_info("stats: doorbells %llu, register writes %llu, calls %llu, interrupts %llu, to nobody %llu, DMA ranges %zu",
-		 LLU(s->doorbells), LLU(s->registers), LLU(s->calls), LLU(shard->irqs->raised),
-		 LLU(shard->irqs->lost), shard->dma.count);
+		 LLU(s->doorbells), LLU(s->registers), LLU(s->calls), LLU(raised), LLU(lost),
+		 shard->dma.count);
 	log_info("stats: link %s, sent %llu frames %llu bytes, refused %llu, dropped %llu; received %llu frames %llu bytes, malformed %llu",
 		 w->carrier ? "up" : "down", LLU(w->tx_frames), LLU(w->tx_bytes),
 		 LLU(w->tx_refused), LLU(w->link->dropped), LLU(w->rx_frames), LLU(w->rx_bytes),
@@ -398,6 +299,26 @@ static void log_stats(const struct shard *shard)
 			 LLU(shard->messages->failures));
 }
 
+/*
+ * A function that may not access memory does nothing until it may: a driver that takes bus
+ * mastering away and gives it back finds its objects as it left them.
+ */
+static uint64_t run_engine(struct shard *shard)
+{
+	uint64_t deadline;
+
+	if (!shard_may_access_memory(shard) || ether_behind(&shard->ether, shard->now))
+		return UINT64_MAX;
+	if (shard->poll && !shard->awake) {
+		ferry_engine_wake(shard->engine);
+		shard->awake = true;
+	}
+	shard->stats.runs++;
+	deadline = ferry_engine_run(shard->engine, shard->now, RUN_BYTES);
+	ether_flush(&shard->ether, shard->now);
+	return deadline;
+}
+
 /* Everything that is due. Returns when the engine or the link wants to be called again. */
 static uint64_t run(struct shard *shard)
 {
@@ -407,27 +328,17 @@ static uint64_t run(struct shard *shard)
 	shard->now = clock_now();
 	if (shard->busy)
 		shard->active = shard->now;
-	if (shard->poll && !shard->awake) {
-		ferry_engine_wake(shard->engine);
-		shard->awake = true;
-	}
 	did = take_call(shard);
 	if (atomic_load_explicit(&shard->stats_asked, memory_order_relaxed) &&
 	    atomic_exchange(&shard->stats_asked, false))
 		log_stats(shard);
 	did |= take_queue(shard);
 	did |= take_link(shard);
-	/* The link is behind: let it catch up, it would only refuse more. */
-	deadline = shard->now + NAP;
-	if (!shard->ether.waiting) {
-		shard->stats.runs++;
-		deadline = ferry_engine_run(shard->engine, shard->now, RUN_BYTES);
-		ether_flush(&shard->ether, shard->now);
-	}
+	deadline = run_engine(shard);
 	shard->busy = did || !deadline;
 	if (shard->busy)
 		return 0;
-	ether = ether_deadline(&shard->ether);
+	ether = ether_deadline(&shard->ether, shard->now);
 	return ether < deadline ? ether : deadline;
 }
 
@@ -465,7 +376,7 @@ static void sleep_until(struct shard *shard, uint64_t now, uint64_t deadline)
 {
 	if (shard->ether.pcap)
 		pcap_flush(shard->ether.pcap);
-	if (shard->poll) {
+	if (shard->awake && shard_may_access_memory(shard)) {
 		if (!ferry_engine_sleep(shard->engine)) {
 			shard->stats.refused_sleeps++;
 			shard->active = now;
@@ -483,7 +394,7 @@ static void wait_for(struct shard *shard, uint64_t deadline)
 
 	if (deadline <= now || idle < SPIN)
 		return;
-	if (shard->ether.waiting || (shard->poll && idle < SLEEP_AFTER))
+	if (ether_behind(&shard->ether, now) || (shard->poll && idle < SLEEP_AFTER))
 		nap(shard, now, deadline);
 	else
 		sleep_until(shard, now, deadline);

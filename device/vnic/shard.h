@@ -78,6 +78,9 @@ struct shard {
 	struct shard_stats stats;
 };
 
+/* The engine's way out; for shard_init(). */
+void shard_fill_port(struct shard *shard, struct ferry_port *port);
+
 /* 0, or -1 after an error line. */
 int shard_init(struct shard *shard, const struct shard_config *config);
 int shard_start(struct shard *shard);
@@ -95,6 +98,17 @@ void shard_call(struct shard *shard, shard_work work, void *arg);
 /* Likewise for the client's thread. */
 void shard_write_register(struct shard *shard, uint32_t offset, uint32_t value);
 void shard_doorbell(struct shard *shard, uint32_t page, uint64_t value);
+
+/*
+ * Any thread. The engine runs only while memory may be accessed; in the middle of a run
+ * its accesses fail from this moment.
+ */
+void shard_allow_dma(struct shard *shard, bool allowed);
+
+static inline bool shard_may_access_memory(const struct shard *shard)
+{
+	return atomic_load_explicit(&shard->dma_allowed, memory_order_relaxed);
+}
 
 /* Any thread. */
 uint32_t shard_read_register(struct shard *shard, uint32_t offset);
