@@ -178,7 +178,8 @@ unsigned int host_admin(struct host *host, union ferry_admin_sqe *cmd,
 			continue;
 		need_eq(le16toh(copy.id), le16toh(cmd->head.id));
 		need(copy.status < FERRY_ADMIN_STATUS_COUNT);
-		host->detail = le32toh(copy.detail);
+		if (copy.status)
+			host->detail = le32toh(copy.detail);
 		if (answer)
 			*answer = copy;
 		return copy.status;

@@ -63,9 +63,10 @@ struct host {
 	uint8_t mac[6];
 	bool poll;
 	bool verbose;
+	bool lost;		/* the device answers no more: destroy without it */
 	uint64_t now;		/* ns; the test moves it */
 	uint64_t next;		/* when the engine wants to run */
-	uint64_t deadline;	/* what it said of that last; next is earlier when the host has work */
+	uint64_t deadline;	/* what it said of that last; next may be earlier */
 	size_t budget;		/* bytes a run */
 	bool asleep;		/* the engine was told to sleep */
 	unsigned int allocations; /* the engine's, alive */
@@ -79,7 +80,7 @@ struct host {
 	unsigned int admin_shift;
 	struct hostmem_chunk *asq, *acq;
 	uint32_t admin_pi, admin_ci;
-	uint32_t detail;	/* of the last answer */
+	uint32_t detail;	/* of the last answer that was not OK */
 	struct ferry_device_limits limits; /* as the device wrote them */
 
 	struct hostmem_chunk *status; /* status page */

@@ -141,6 +141,13 @@ void host_list_free(struct host *host, struct host_list *list)
 	memset(list, 0, sizeof(*list));
 }
 
+/* Without the device every object can be destroyed. */
+static void object_destroy(struct host *host, unsigned int opcode, uint32_t number)
+{
+	if (!host->lost)
+		need_eq(host_admin_object(host, opcode, number, NULL), FERRY_ADMIN_OK);
+}
+
 /* ---- contexts and record slots */
 
 static uint64_t page_word(const struct hostmem_chunk *page)
@@ -203,12 +210,12 @@ void host_context_destroy(struct host_context *context)
 	while (context->num_pages) {
 		struct hostmem_chunk *page = context->page[--context->num_pages];
 
-		need_eq(set_record_page(context, FERRY_ADMIN_REMOVE_RECORD_PAGE, page),
-			FERRY_ADMIN_OK);
+		if (!host->lost)
+			need_eq(set_record_page(context, FERRY_ADMIN_REMOVE_RECORD_PAGE, page),
+				FERRY_ADMIN_OK);
 		chunk_release(host, page);
 	}
-	need_eq(host_admin_object(host, FERRY_ADMIN_DESTROY_CONTEXT, context->number, NULL),
-		FERRY_ADMIN_OK);
+	object_destroy(host, FERRY_ADMIN_DESTROY_CONTEXT, context->number);
 	free(context);
 }
 
@@ -270,8 +277,7 @@ struct host_pd *host_pd_create(struct host_context *context)
 
 void host_pd_destroy(struct host_pd *pd)
 {
-	need_eq(host_admin_object(pd->context->host, FERRY_ADMIN_DESTROY_PD, pd->number, NULL),
-		FERRY_ADMIN_OK);
+	object_destroy(pd->context->host, FERRY_ADMIN_DESTROY_PD, pd->number);
 	free(pd);
 }
 
@@ -326,8 +332,7 @@ struct host_cq *host_cq_create(struct host_context *context, unsigned int shift)
 
 void host_cq_destroy(struct host_cq *cq)
 {
-	need_eq(host_admin_object(cq->context->host, FERRY_ADMIN_DESTROY_CQ, cq->number, NULL),
-		FERRY_ADMIN_OK);
+	object_destroy(cq->context->host, FERRY_ADMIN_DESTROY_CQ, cq->number);
 	cq_free(cq);
 }
 
@@ -411,8 +416,7 @@ struct host_qp *host_qp_create(const struct host_qp_spec *spec)
 
 void host_qp_destroy(struct host_qp *qp)
 {
-	need_eq(host_admin_object(qp->pd->context->host, FERRY_ADMIN_DESTROY_QP, qp->number, NULL),
-		FERRY_ADMIN_OK);
+	object_destroy(qp->pd->context->host, FERRY_ADMIN_DESTROY_QP, qp->number);
 	qp_free(qp);
 }
 
@@ -621,8 +625,7 @@ struct host_mr *host_mr_create(const struct host_mr_spec *spec)
 
 void host_mr_destroy(struct host_mr *mr)
 {
-	need_eq(host_admin_object(mr->pd->context->host, FERRY_ADMIN_DESTROY_MR, mr->key, NULL),
-		FERRY_ADMIN_OK);
+	object_destroy(mr->pd->context->host, FERRY_ADMIN_DESTROY_MR, mr->key);
 	mr_free(mr);
 }
 

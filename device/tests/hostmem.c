@@ -3,9 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "hostmem.h"
 #include "tap.h"
+
+#define HOSTMEM_LARGE	(1u << 20)
 
 void hostmem_init(struct hostmem *mem, uint64_t seed)
 {
@@ -13,17 +16,34 @@ void hostmem_init(struct hostmem *mem, uint64_t seed)
 	rng_init(&mem->rng, seed);
 }
 
+/* Large chunks are pages that exist once they are touched. */
 static uint8_t *backing_alloc(size_t len)
 {
-	uint8_t *va = aligned_alloc(HOSTMEM_PAGE, len);
+	uint8_t *va;
 
+	if (len >= HOSTMEM_LARGE) {
+		va = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		need(va != MAP_FAILED);
+		return va;
+	}
+	va = aligned_alloc(HOSTMEM_PAGE, len);
 	need(va);
+	memset(va, 0, len);
 	return va;
+}
+
+static void backing_free(uint8_t *va, size_t len)
+{
+	if (len >= HOSTMEM_LARGE)
+		munmap(va, len);
+	else
+		free(va);
 }
 
 static void chunk_free(struct hostmem_chunk *chunk)
 {
-	free(chunk->va);
+	backing_free(chunk->va, chunk->len);
 	free(chunk->windows);
 	free(chunk);
 }
@@ -95,7 +115,6 @@ struct hostmem_chunk *hostmem_alloc(struct hostmem *mem, size_t len, uint64_t al
 	chunk->len = len;
 	chunk->dma = pick_address(mem, len, align);
 	chunk->va = backing_alloc(len);
-	memset(chunk->va, 0, len);
 	chunk->message = mem->message || (mem->mixed && rng_chance(&mem->rng, 30));
 	mem->last_end = chunk->dma + len;
 
@@ -129,7 +148,7 @@ void hostmem_move(struct hostmem_chunk *chunk)
 
 	memcpy(va, chunk->va, chunk->len);
 	memset(chunk->va, 0xdd, chunk->len);
-	free(chunk->va);
+	backing_free(chunk->va, chunk->len);
 	chunk->va = va;
 }
 
@@ -206,6 +225,7 @@ static const char *rights_name(unsigned int rights)
 
 static bool fails_now(struct hostmem *mem)
 {
+	need_that(!mem->sealed, "the device touches memory although it must not");
 	return mem->countdown && !--mem->countdown;
 }
 

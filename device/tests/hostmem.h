@@ -42,6 +42,7 @@ struct hostmem {
 	struct rng rng;
 	bool message;		/* no chunk is mapped */
 	bool mixed;		/* some chunks are, some are not */
+	bool sealed;		/* the device must touch nothing at all */
 	bool lenient;		/* all chunks may be touched: for guests that lie on purpose */
 	uint64_t countdown;	/* the access that fails, counted from 1; 0: none */
 	uint64_t reads, writes, maps; /* calls so far */

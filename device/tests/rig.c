@@ -98,6 +98,13 @@ void rig_free(struct rig *rig)
 	wire_destroy(&rig->wire);
 }
 
+void rig_abandon(struct rig *rig)
+{
+	rig->host[0]->lost = true;
+	rig->host[1]->lost = true;
+	rig_free(rig);
+}
+
 void rig_run(struct rig *rig)
 {
 	wire_run(&rig->wire, SECOND);

@@ -39,6 +39,9 @@ void rig_init(struct rig *rig, const struct rig_options *options);
 /* Destroys everything, by commands, and demands that it goes. */
 void rig_free(struct rig *rig);
 
+/* The same where the devices may be dead. */
+void rig_abandon(struct rig *rig);
+
 /* Lets things happen until nothing does, 1 s at most. */
 void rig_run(struct rig *rig);
 

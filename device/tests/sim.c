@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <endian.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,8 +360,9 @@ static void take_event(struct sim *sim, struct sim_host *host, const struct host
 		cq = cq_by_number(host, event->number);
 		need_that(cq->armed, "CQ %u has raised an event unasked", event->number);
 		cq->armed = false;
-		need_that(sim_poll(sim, host, cq), "CQ %u has raised an event for nothing",
-			  event->number);
+		/* What is left is told by the next event: the arm says how far we are. */
+		need_that(sim_poll(sim, host, cq, (unsigned int)rng_range(&sim->rng, 1, 4)),
+			  "CQ %u has raised an event for nothing", event->number);
 		cq_arm(cq);
 		break;
 	case FERRY_EVENT_COMM_EST:
@@ -374,15 +376,16 @@ static void take_event(struct sim *sim, struct sim_host *host, const struct host
 	}
 }
 
-static void take_events(struct sim *sim, struct sim_host *host)
+static bool take_events(struct sim *sim, struct sim_host *host)
 {
 	struct host_event event;
 
 	if (host->interrupts == host->host->interrupts[1])
-		return;
+		return false;
 	host->interrupts = host->host->interrupts[1];
 	while (host_eq_next(host->host, &host->host->eq, &event))
 		take_event(sim, host, &event);
+	return true;
 }
 
 static bool poll_cqs(struct sim *sim, unsigned int percent)
@@ -393,11 +396,11 @@ static bool poll_cqs(struct sim *sim, unsigned int percent)
 	for (i = 0; i < sim->num_hosts; i++) {
 		struct sim_host *host = &sim->hosts[i];
 
-		take_events(sim, host);
+		found |= take_events(sim, host);
 		for (set = 0; set < 2; set++) {
 			for (c = 0; c < host->num_cqs; c++) {
 				if (!host->cqs[set][c].by_event && rng_chance(&sim->rng, percent))
-					found |= sim_poll(sim, host, &host->cqs[set][c]);
+					found |= sim_poll(sim, host, &host->cqs[set][c], UINT_MAX);
 			}
 		}
 	}
@@ -406,10 +409,11 @@ static bool poll_cqs(struct sim *sim, unsigned int percent)
 
 static bool post_receives(struct sim *sim, struct sim_side *side)
 {
-	unsigned int most = side->recv_late || side->broken ? (unsigned int)rng_range(&sim->rng, 1, 3) : 64;
+	unsigned int most = side->recv_late || side->broken ?
+			    (unsigned int)rng_range(&sim->rng, 1, 3) : 64;
 	bool posted = false;
 
-	if (side->recv_late && sim->wire.now < side->recv_at)
+	if ((side->recv_late || side->broken) && sim->wire.now < side->recv_at)
 		return false;
 	/* Such receives are flushed. */
 	if (side->broken && (sim_queue_count(&side->recvs) || !sim_queue_count(&side->peer->ops)))
@@ -418,7 +422,7 @@ static bool post_receives(struct sim *sim, struct sim_side *side)
 		posted = true;
 	if (posted)
 		host_ring_recv(side->qp);
-	side->recv_at = sim->wire.now + rng_below(&sim->rng, 40000);
+	side->recv_at = sim->wire.now + 1 + rng_below(&sim->rng, 40000);
 	return posted;
 }
 
@@ -522,8 +526,8 @@ static uint64_t programs_next(struct sim *sim)
 	for (i = 0; i < 2 * sim->num_conns; i++) {
 		const struct sim_side *side = side_at(sim, i);
 
-		if (side->recv_late && !side->broken && side->recv_at > sim->wire.now &&
-		    side->recv_at < next && sim_queue_count(&side->expects))
+		if ((side->recv_late || side->broken) && side->recv_at > sim->wire.now &&
+		    side->recv_at < next && sim_queue_count(&side->peer->ops))
 			next = side->recv_at;
 	}
 	return next;

@@ -195,8 +195,8 @@ bool sim_post_doomed(struct sim_side *side, uint8_t expect);
 bool sim_post_ending(struct sim_side *side, enum sim_ending ending);
 void sim_ring(struct sim_side *side);
 
-/* Takes what there is; true: something. */
-bool sim_poll(struct sim *sim, struct sim_host *host, struct sim_cq *cq);
+/* Takes what there is, up to @most completions; true: something. */
+bool sim_poll(struct sim *sim, struct sim_host *host, struct sim_cq *cq, unsigned int most);
 
 /* The operation of @side that @psn belongs to; NULL: none under way. */
 struct sim_op *sim_op_by_psn(struct sim_side *side, uint32_t psn);

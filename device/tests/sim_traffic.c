@@ -680,12 +680,12 @@ static struct sim_side *side_by_qpn(struct sim *sim, struct sim_host *host, uint
 	need_that(false, "a completion of qp %#x, which does not exist", qpn);
 }
 
-bool sim_poll(struct sim *sim, struct sim_host *host, struct sim_cq *cq)
+bool sim_poll(struct sim *sim, struct sim_host *host, struct sim_cq *cq, unsigned int most)
 {
 	bool found = false;
 	struct host_wc wc;
 
-	while (host_poll(cq->cq, &wc)) {
+	while (most-- && host_poll(cq->cq, &wc)) {
 		struct sim_side *side = side_by_qpn(sim, host, wc.qpn);
 
 		if (sim->verbose)

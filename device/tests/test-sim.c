@@ -53,15 +53,18 @@ static void work(const struct options *o, unsigned int number, struct worker *wo
 
 static void start(const struct options *o, unsigned int number, struct worker *worker)
 {
+	pid_t pid;
+
 	fflush(stdout);
-	worker->pid = fork();
-	if (!worker->pid) {
+	pid = fork();
+	if (!pid) {
 		work(o, number, worker);
 		fflush(stdout);
 		_exit(0);
 	}
-	if (worker->pid < 0)
+	if (pid < 0)
 		tap_fail(__FILE__, __LINE__, "fork: %s", strerror(errno));
+	worker->pid = pid;
 }
 
 /* The first failure ends the others. */

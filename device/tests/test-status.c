@@ -335,7 +335,8 @@ static void no_right(void)
 			}
 			wr = rig_wr(&rig, 0, cases[i].wr, 0, 0, 8);
 			post_and_run(&wr);
-			rig_expect(&rig, 0, FERRY_WC_REM_ACCESS_ERR, 0);
+			rig_expect(&rig, 0, of_qp ? FERRY_WC_REM_INV_REQ_ERR :
+				   FERRY_WC_REM_ACCESS_ERR, 0);
 			rig_free(&rig);
 		}
 	}
@@ -674,7 +675,7 @@ int main(int argc, char **argv)
 		TAP_TEST(loc_prot_err, "LOC_PROT_ERR of a request"),
 		TAP_TEST(no_local_write, "LOC_PROT_ERR: READ into memory that is not writable"),
 		TAP_TEST(rem_access_err, "REM_ACCESS_ERR"),
-		TAP_TEST(no_right, "REM_ACCESS_ERR: right missing in QP or MR"),
+		TAP_TEST(no_right, "REM_ACCESS_ERR, REM_INV_REQ_ERR: right missing in MR, QP"),
 		TAP_TEST(rem_inv_req_err, "REM_INV_REQ_ERR"),
 		TAP_TEST(too_long, "LOC_LEN_ERR of a receive, REM_INV_REQ_ERR of its SEND"),
 		TAP_TEST(bad_receive, "LOC_PROT_ERR of a receive, REM_OP_ERR of its SEND"),

@@ -351,19 +351,19 @@ static void test_link_unix(void)
 	while (a->ops->send(a, frame, sizeof(frame)))
 		;
 	need(a->ops->flush(a, 1000));
-	need(a->ops->flush(a, 5 * NSEC_PER_MSEC));
-	need(!a->ops->flush(a, 20 * NSEC_PER_MSEC));
+	need(a->ops->flush(a, 100 * NSEC_PER_MSEC));
+	need(!a->ops->flush(a, 300 * NSEC_PER_MSEC));
 	need(a->dropped > 400);
 	need(a->ops->send(a, frame, 64));
 
 	/* Gone, and back again. */
 	link_close(b);
-	a->ops->flush(a, 30 * NSEC_PER_MSEC);
+	a->ops->flush(a, 301 * NSEC_PER_MSEC);
 	need(a->lost && !a->ops->probe(a));
 	b = open_pair("b", "a");
 	sink.count = 0;
 	need(a->ops->probe(a) && a->ops->send(a, frame, 64));
-	need(!a->ops->flush(a, 40 * NSEC_PER_MSEC));
+	need(!a->ops->flush(a, 302 * NSEC_PER_MSEC));
 	need_eq(b->ops->receive(b, 32, take, &sink), 1);
 	link_close(a);
 	link_close(b);
