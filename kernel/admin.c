@@ -9,7 +9,7 @@
 #include "ferry.h"
 
 /* For a virtual device on a machine that emulates and is busy; hardware takes microseconds. */
-#define FERRY_ADMIN_TIMEOUT	(5 * HZ)
+#define FERRY_ADMIN_TIMEOUT	(10 * HZ)
 
 #define FERRY_ADMIN_MASK	(FERRY_ADMIN_DEPTH - 1)
 

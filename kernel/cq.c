@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <linux/log2.h>
 
-#include "pagelist.h"
 #include "verbs.h"
+
+#define FERRY_CQE_SHIFT	ilog2(sizeof(struct ferry_cqe))
 
 static void ferry_cq_event(struct ferry_object *obj, enum ferry_event type)
 {
-	struct ferry_cq *cq = container_of(obj, struct ferry_cq, obj);
-	struct ib_cq *ibcq = &cq->ibcq;
+	struct ib_cq *ibcq = &container_of(obj, struct ferry_cq, obj)->ibcq;
 	struct ib_event event = {
 		.device = ibcq->device,
 		.element.cq = ibcq,
@@ -34,34 +34,15 @@ static int ferry_cq_check(struct ferry_dev *dev, const struct ib_cq_init_attr *a
 	return ib_is_udata_in_empty(&attrs->driver_udata);
 }
 
-static int ferry_cq_tell(struct ferry_cq *cq, struct ferry_context *ctx)
-{
-	struct ferry_admin_create_cq cmd = {
-		.context = cpu_to_le32(ctx->number),
-		.eq = cpu_to_le32(cq->eq->number),
-		.depth_shift = cq->depth_shift,
-		.slot_addr = ferry_record_addr(&cq->record),
-	};
-	struct ferry_pages pages;
-	int err;
-
-	err = ferry_ring_list(cq->ring, &pages, &cmd.ring);
-	if (!err)
-		err = ferry_admin_create(ctx->dev, FERRY_ADMIN_CREATE_CQ, &cmd, &cq->obj.number);
-	ferry_pages_free(ctx->dev, &pages);
-	return err;
-}
-
 static int ferry_cq_respond(struct ferry_cq *cq, struct ib_udata *udata)
 {
 	struct ferry_create_cq_resp resp = {
 		.cqn = cq->obj.number,
-		.depth = 1u << cq->depth_shift,
+		.depth = 1u << cq->queue.depth_shift,
 	};
 	int err;
 
-	ferry_record_describe(&cq->record, &resp.slot);
-	err = ferry_ring_share(cq->ring, &resp.ring);
+	err = ferry_queue_share(&cq->queue, &resp.ring, &resp.slot);
 	return err ?: ib_respond_udata(udata, resp);
 }
 
@@ -80,33 +61,29 @@ int ferry_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	cq->eq = ferry_comp_eq(dev, attr->comp_vector);
 	cq->obj.event = ferry_cq_event;
-	cq->depth_shift = order_base_2(attr->cqe);
-	cq->ring = ferry_ring_alloc(dev, ctx, sizeof(struct ferry_cqe) << cq->depth_shift);
-	if (!cq->ring)
-		return -ENOMEM;
-	err = ferry_record_get(ctx, &cq->record);
+	/* A ring is a page at least: all of it is of use, as with a QP's queues. */
+	err = ferry_queue_alloc(ctx, &cq->queue, ferry_shift(attr->cqe, PAGE_SHIFT - FERRY_CQE_SHIFT),
+				FERRY_CQE_SHIFT);
 	if (err)
-		goto err_ring;
-	err = ferry_cq_tell(cq, ctx);
+		return err;
+	err = ferry_queue_create_cq(ctx, &cq->queue, cq->eq, &cq->obj.number);
 	if (err)
-		goto err_record;
+		goto err_queue;
 	err = ferry_object_add(&dev->cqs, &cq->obj);
 	if (err)
 		goto err_device;
 	err = ferry_cq_respond(cq, &attrs->driver_udata);
 	if (err)
 		goto err_object;
-	ibcq->cqe = 1u << cq->depth_shift;
+	ibcq->cqe = 1u << cq->queue.depth_shift;
 	return 0;
 
 err_object:
 	ferry_object_remove(&dev->cqs, &cq->obj, cq->eq);
 err_device:
 	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_CQ, cq->obj.number);
-err_record:
-	ferry_record_put(ctx, &cq->record);
-err_ring:
-	ferry_ring_free(cq->ring);
+err_queue:
+	ferry_queue_free(&cq->queue);
 	return err;
 }
 
@@ -133,7 +110,6 @@ int ferry_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 		return err;
 	ferry_object_remove(&dev->cqs, &cq->obj, cq->eq);
 	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_CQ, cq->obj.number);
-	ferry_record_put(cq->ring->ctx, &cq->record);
-	ferry_ring_free(cq->ring);
+	ferry_queue_free(&cq->queue);
 	return 0;
 }

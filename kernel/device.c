@@ -94,10 +94,12 @@ int ferry_device_query(struct ferry_dev *dev)
 	to->max_eqs = le32_to_cpu(from->max_eqs);
 	to->max_cqs = le32_to_cpu(from->max_cqs);
 	to->max_qps = le32_to_cpu(from->max_qps);
+	to->max_srqs = le32_to_cpu(from->max_srqs);
 	to->max_mrs = le32_to_cpu(from->max_mrs);
 	to->max_cqe = le32_to_cpu(from->max_cqe);
 	to->max_sq_depth = le32_to_cpu(from->max_sq_depth);
 	to->max_rq_depth = le32_to_cpu(from->max_rq_depth);
+	to->max_srq_depth = le32_to_cpu(from->max_srq_depth);
 	to->max_record_pages = le32_to_cpu(from->max_record_pages);
 	to->max_sge = le16_to_cpu(from->max_sge);
 	to->max_inline = le16_to_cpu(from->max_inline);
@@ -122,24 +124,28 @@ int ferry_device_set_status_page(struct ferry_dev *dev)
 	return ferry_admin_exec(dev, FERRY_ADMIN_SET_STATUS_PAGE, &cmd);
 }
 
+static const char *ferry_fatal_cause(unsigned int cause)
+{
+	static const char * const causes[] = {
+		[FERRY_FATAL_ADMIN_DMA]		= "it could not reach its admin queue",
+		[FERRY_FATAL_EQ_OVERRUN]	= "an event queue overran",
+		[FERRY_FATAL_EQ_DMA]		= "it could not reach an event queue",
+		[FERRY_FATAL_INTERNAL]		= "it found itself broken",
+	};
+
+	return cause < ARRAY_SIZE(causes) && causes[cause] ? causes[cause] :
+							     "it reports a fatal error";
+}
+
+/* What is wrong with the device, or NULL. */
 static const char *ferry_device_diagnose(struct ferry_dev *dev)
 {
 	u32 status = ferry_read(dev, FERRY_REG_STATUS);
 
 	if (status == FERRY_STATUS_GONE)
 		return "it is gone from the bus";
-	if (status & FERRY_STATUS_FATAL) {
-		switch (FERRY_STATUS_CAUSE(status)) {
-		case FERRY_FATAL_ADMIN_DMA:
-			return "it could not reach its admin queue";
-		case FERRY_FATAL_EQ_OVERRUN:
-			return "an event queue overran";
-		case FERRY_FATAL_EQ_DMA:
-			return "it could not reach an event queue";
-		default:
-			return "it reports a fatal error";
-		}
-	}
+	if (status & FERRY_STATUS_FATAL)
+		return ferry_fatal_cause(FERRY_STATUS_CAUSE(status));
 	if (!(status & FERRY_STATUS_READY))
 		return "it was reset by somebody else";
 	return READ_ONCE(dev->suspicion);
@@ -185,7 +191,7 @@ void ferry_device_unwatch(struct ferry_dev *dev)
 	disable_work_sync(&dev->suspected);
 }
 
-/* From any context: something is wrong,  (a constant); a work shall act on it. */
+/* From any context: something is wrong, @why (a constant); a work shall act on it. */
 void ferry_device_suspect(struct ferry_dev *dev, const char *why)
 {
 	WRITE_ONCE(dev->suspicion, why);
@@ -265,13 +271,11 @@ int ferry_object_add(struct xarray *xa, struct ferry_object *obj)
 }
 
 /*
- * To be called before the device is told: it may use the number again at once. @eq: besides
- * the first event queue, the one whose interrupts may name the object.
+ * To be called before the device is told: it may use the number again at once. @eq: the
+ * one whose entries name the object.
  */
 void ferry_object_remove(struct xarray *xa, struct ferry_object *obj, struct ferry_eq *eq)
 {
 	xa_erase_irq(xa, obj->number);
-	synchronize_irq(eq->dev->eqs[0].irq);
-	if (eq != &eq->dev->eqs[0])
-		synchronize_irq(eq->irq);
+	ferry_eq_flush(eq);
 }

@@ -3,9 +3,10 @@
  * Event queues and their interrupts. Vector 0 serves the admin queue and the events of
  * the device, the others completions; a device with one vector gets all by that one.
  *
- * Lookup without locks: an interrupt finds an object by its number under RCU, which
- * keeps the xarray's nodes, and the object itself lives until synchronize_irq() of its
- * vectors has returned (ferry_object_remove()).
+ * An interrupt finds an object by its number. RCU keeps the xarray's nodes meanwhile; the
+ * object itself is kept by the queue's lock, under which all its entries are handled:
+ * who has taken an object out of the xarray, and then held that lock for a moment, may
+ * free it (ferry_object_remove()).
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -23,7 +24,12 @@
 #define FERRY_EQS_MAX		(PAGE_SIZE / FERRY_EQ_RECORD_SIZE)
 
 /* What an event is about. */
-enum ferry_event_of { FERRY_EVENT_OF_NONE, FERRY_EVENT_OF_CQ, FERRY_EVENT_OF_QP };
+enum ferry_event_of {
+	FERRY_EVENT_OF_NONE,
+	FERRY_EVENT_OF_CQ,
+	FERRY_EVENT_OF_QP,
+	FERRY_EVENT_OF_SRQ,
+};
 
 static const u8 ferry_event_of[FERRY_EVENT_COUNT] = {
 	[FERRY_EVENT_COMPLETION]	= FERRY_EVENT_OF_CQ,
@@ -34,6 +40,8 @@ static const u8 ferry_event_of[FERRY_EVENT_COUNT] = {
 	[FERRY_EVENT_COMM_EST]		= FERRY_EVENT_OF_QP,
 	[FERRY_EVENT_SQ_DRAINED]	= FERRY_EVENT_OF_QP,
 	[FERRY_EVENT_LAST_WQE]		= FERRY_EVENT_OF_QP,
+	[FERRY_EVENT_SRQ_ERR]		= FERRY_EVENT_OF_SRQ,
+	[FERRY_EVENT_SRQ_LIMIT]		= FERRY_EVENT_OF_SRQ,
 };
 
 static void ferry_eq_deliver(struct xarray *xa, u32 number, enum ferry_event type)
@@ -58,6 +66,9 @@ static void ferry_eq_dispatch(struct ferry_dev *dev, const struct ferry_eqe *eqe
 		break;
 	case FERRY_EVENT_OF_QP:
 		ferry_eq_deliver(&dev->qps, le32_to_cpu(eqe->number), type);
+		break;
+	case FERRY_EVENT_OF_SRQ:
+		ferry_eq_deliver(&dev->srqs, le32_to_cpu(eqe->number), type);
 		break;
 	default:
 		if (type == FERRY_EVENT_PORT)
@@ -127,6 +138,13 @@ static irqreturn_t ferry_eq_irq(int irq, void *data)
 		ret = IRQ_WAKE_THREAD;
 	spin_unlock(&eq->lock);
 	return ret;
+}
+
+/* When this returns, whatever was being handled has been. */
+void ferry_eq_flush(struct ferry_eq *eq)
+{
+	spin_lock_irq(&eq->lock);
+	spin_unlock_irq(&eq->lock);
 }
 
 static irqreturn_t ferry_eq_thread(int irq, void *data)

@@ -21,13 +21,14 @@ struct ferry_eq {
 	unsigned int depth_shift;
 	int irq;
 	bool ready;		/* the interrupt may look at the ring */
-	spinlock_t lock;	/* ring, ci, record */
+	spinlock_t lock;	/* ring, ci, record, and what an entry leads to */
 	char name[32];
 };
 
 int ferry_eqs_request(struct ferry_dev *dev);
 void ferry_eqs_release(struct ferry_dev *dev);
 int ferry_eqs_create(struct ferry_dev *dev);
+void ferry_eq_flush(struct ferry_eq *eq);
 unsigned int ferry_comp_vectors(const struct ferry_dev *dev);
 struct ferry_eq *ferry_comp_eq(struct ferry_dev *dev, unsigned int vector);
 

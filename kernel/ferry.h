@@ -36,10 +36,12 @@ struct ferry_limits {
 	u32 max_eqs;
 	u32 max_cqs;
 	u32 max_qps;
+	u32 max_srqs;
 	u32 max_mrs;
 	u32 max_cqe;
 	u32 max_sq_depth;
 	u32 max_rq_depth;
+	u32 max_srq_depth;
 	u32 max_record_pages;
 	u16 max_sge;
 	u16 max_inline;
@@ -50,7 +52,7 @@ struct ferry_limits {
 };
 
 /*
- * What the device calls by a number: a CQ or a QP, of a user or of the kernel.
+ * What the device calls by a number: a CQ, a QP or an SRQ, of a user or of the kernel.
  * event() runs in interrupt context, or in a thread when the device is lost; never
  * after ferry_object_remove() has returned.
  */
@@ -80,6 +82,7 @@ struct ferry_dev {
 	/* Number to struct ferry_object. Interrupts look up under RCU, see eq.c. */
 	struct xarray cqs;
 	struct xarray qps;
+	struct xarray srqs;
 
 	/* The end of the device, see device.c. */
 	struct mutex lost_lock;

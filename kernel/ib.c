@@ -35,6 +35,12 @@ static const struct ib_device_ops ferry_ops = {
 	.create_cq = ferry_create_cq,
 	.modify_cq = ferry_modify_cq,
 	.destroy_cq = ferry_destroy_cq,
+	.create_srq = ferry_create_srq,
+	.modify_srq = ferry_modify_srq,
+	.query_srq = ferry_query_srq,
+	.destroy_srq = ferry_destroy_srq,
+	.create_user_ah = ferry_create_user_ah,
+	.destroy_ah = ferry_destroy_ah,
 	.create_qp = ferry_create_qp,
 	.modify_qp = ferry_modify_qp,
 	.query_qp = ferry_query_qp,
@@ -51,6 +57,8 @@ static const struct ib_device_ops ferry_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, ferry_ucontext, ibuctx),
 	INIT_RDMA_OBJ_SIZE(ib_pd, ferry_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_cq, ferry_cq, ibcq),
+	INIT_RDMA_OBJ_SIZE(ib_srq, ferry_srq, ibsrq),
+	INIT_RDMA_OBJ_SIZE(ib_ah, ferry_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_qp, ferry_qp, ibqp),
 };
 

@@ -6,7 +6,6 @@
 #include <linux/log2.h>
 
 #include "kqueue.h"
-#include "pagelist.h"
 
 /* ---------------------------------------------------------------------------- CQ */
 
@@ -20,24 +19,6 @@ static void ferry_kcq_event(struct ferry_object *obj, enum ferry_event type)
 		ferry_device_suspect(cq->dev, "a CQ of the kernel failed");
 }
 
-static int ferry_kcq_tell(struct ferry_kcq *cq)
-{
-	struct ferry_admin_create_cq cmd = {
-		.context = cpu_to_le32(cq->dev->kernel.number),
-		.eq = cpu_to_le32(cq->eq->number),
-		.depth_shift = cq->depth_shift,
-		.slot_addr = ferry_record_addr(&cq->record),
-	};
-	struct ferry_pages pages;
-	int err;
-
-	err = ferry_ring_list(cq->ring, &pages, &cmd.ring);
-	if (!err)
-		err = ferry_admin_create(cq->dev, FERRY_ADMIN_CREATE_CQ, &cmd, &cq->obj.number);
-	ferry_pages_free(cq->dev, &pages);
-	return err;
-}
-
 int ferry_kcq_create(struct ferry_dev *dev, struct ferry_kcq *cq, unsigned int depth_shift,
 		     unsigned int vector, void (*complete)(struct ferry_kcq *cq))
 {
@@ -47,18 +28,15 @@ int ferry_kcq_create(struct ferry_dev *dev, struct ferry_kcq *cq, unsigned int d
 		.obj.event = ferry_kcq_event,
 		.dev = dev,
 		.eq = ferry_comp_eq(dev, vector),
-		.depth_shift = depth_shift,
 		.complete = complete,
 	};
-	cq->ring = ferry_ring_alloc(dev, NULL, sizeof(struct ferry_cqe) << depth_shift);
-	if (!cq->ring)
-		return -ENOMEM;
-	err = ferry_record_get(&dev->kernel, &cq->record);
+	err = ferry_queue_alloc(&dev->kernel, &cq->queue, depth_shift,
+				ilog2(sizeof(struct ferry_cqe)));
 	if (err)
-		goto err_ring;
-	err = ferry_kcq_tell(cq);
+		return err;
+	err = ferry_queue_create_cq(&dev->kernel, &cq->queue, cq->eq, &cq->obj.number);
 	if (err)
-		goto err_record;
+		goto err_queue;
 	err = ferry_object_add(&dev->cqs, &cq->obj);
 	if (err)
 		goto err_device;
@@ -66,10 +44,8 @@ int ferry_kcq_create(struct ferry_dev *dev, struct ferry_kcq *cq, unsigned int d
 
 err_device:
 	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_CQ, cq->obj.number);
-err_record:
-	ferry_record_put(&dev->kernel, &cq->record);
-err_ring:
-	ferry_ring_free(cq->ring);
+err_queue:
+	ferry_queue_free(&cq->queue);
 	return err;
 }
 
@@ -77,16 +53,14 @@ void ferry_kcq_destroy(struct ferry_kcq *cq)
 {
 	ferry_object_remove(&cq->dev->cqs, &cq->obj, cq->eq);
 	ferry_admin_destroy(cq->dev, FERRY_ADMIN_DESTROY_CQ, cq->obj.number);
-	ferry_record_put(&cq->dev->kernel, &cq->record);
-	ferry_ring_free(cq->ring);
+	ferry_queue_free(&cq->queue);
 }
 
 /* The next completion, or NULL. It is taken by this: read it before ferry_kcq_publish(). */
 const struct ferry_cqe *ferry_kcq_next(struct ferry_kcq *cq)
 {
-	u32 slot = cq->ci & ((1u << cq->depth_shift) - 1);
-	u32 lap = cq->ci >> cq->depth_shift;
-	const struct ferry_cqe *cqe = ferry_ring_at(cq->ring, slot * sizeof(*cqe));
+	const struct ferry_cqe *cqe = ferry_queue_entry(&cq->queue, cq->ci);
+	u32 lap = cq->ci >> cq->queue.depth_shift;
 
 	bool phase = READ_ONCE(cqe->op) & FERRY_CQE_PHASE;
 
@@ -103,7 +77,7 @@ void ferry_kcq_publish(struct ferry_kcq *cq)
 {
 	/* Body before index: fence r,w (litmus ci-body-rw). */
 	dma_mb();
-	WRITE_ONCE(ferry_record_slot(&cq->record)->ci,
+	WRITE_ONCE(ferry_record_slot(&cq->queue.record)->ci,
 		   cpu_to_le64(FERRY_DB(FERRY_DB_CQ_CI, cq->obj.number, cq->ci)));
 }
 
@@ -133,63 +107,47 @@ static void ferry_kring(struct ferry_dev *dev, struct ferry_record *record, u64 
 void ferry_kcq_arm(struct ferry_kcq *cq)
 {
 	cq->arm_seq = (cq->arm_seq + 1) & 0xf;
-	ferry_kring(cq->dev, &cq->record,
+	ferry_kring(cq->dev, &cq->queue.record,
 		    FERRY_DB_ARM(FERRY_DB_CQ_ARM, cq->obj.number, cq->ci, cq->arm_seq));
 }
 
 /* --------------------------------------------------------------- raw Ethernet QP */
 
-static int ferry_kwq_alloc(struct ferry_dev *dev, struct ferry_kwq *wq, unsigned int depth_shift,
-			   size_t stride)
+static int ferry_kqp_alloc_queues(struct ferry_kqp *qp, unsigned int sq_shift,
+				  unsigned int rq_shift)
 {
+	const size_t wqe = sizeof(struct ferry_wqe_rdma) + sizeof(struct ferry_sge);
+	const size_t rqe = sizeof(struct ferry_rqe) + sizeof(struct ferry_sge);
 	int err;
 
-	*wq = (struct ferry_kwq) {
-		.depth_shift = depth_shift,
-		.stride_shift = order_base_2(stride),
-	};
-	wq->ring = ferry_ring_alloc(dev, NULL, 1ul << (wq->depth_shift + wq->stride_shift));
-	if (!wq->ring)
-		return -ENOMEM;
-	err = ferry_record_get(&dev->kernel, &wq->record);
+	err = ferry_queue_alloc(&qp->dev->kernel, &qp->sq, sq_shift,
+				ferry_shift(wqe, FERRY_WQE_SHIFT_MIN));
 	if (err)
-		ferry_ring_free(wq->ring);
+		return err;
+	err = ferry_queue_alloc(&qp->dev->kernel, &qp->rq, rq_shift,
+				ferry_shift(rqe, FERRY_RQE_SHIFT_MIN));
+	if (err)
+		ferry_queue_free(&qp->sq);
 	return err;
 }
 
-static void ferry_kwq_free(struct ferry_dev *dev, struct ferry_kwq *wq)
+static void ferry_kqp_free_queues(struct ferry_kqp *qp)
 {
-	ferry_record_put(&dev->kernel, &wq->record);
-	ferry_ring_free(wq->ring);
+	ferry_queue_free(&qp->rq);
+	ferry_queue_free(&qp->sq);
 }
 
 static int ferry_kqp_tell(struct ferry_kqp *qp, struct ferry_kcq *cq)
 {
 	struct ferry_admin_create_qp cmd = {
-		.context = cpu_to_le32(qp->dev->kernel.number),
 		.pd = cpu_to_le32(qp->pdn),
 		.send_cq = cpu_to_le32(cq->obj.number),
 		.recv_cq = cpu_to_le32(cq->obj.number),
 		.type = FERRY_QPT_ETH,
 		.flags = FERRY_QP_SIGNAL_ALL,
-		.sq_shift = qp->sq.depth_shift,
-		.sq_wqe_shift = qp->sq.stride_shift,
-		.rq_shift = qp->rq.depth_shift,
-		.rq_wqe_shift = qp->rq.stride_shift,
-		.sq_slot_addr = ferry_record_addr(&qp->sq.record),
-		.rq_slot_addr = ferry_record_addr(&qp->rq.record),
 	};
-	struct ferry_pages sq = {}, rq = {};
-	int err;
 
-	err = ferry_ring_list(qp->sq.ring, &sq, &cmd.sq);
-	if (!err)
-		err = ferry_ring_list(qp->rq.ring, &rq, &cmd.rq);
-	if (!err)
-		err = ferry_admin_create(qp->dev, FERRY_ADMIN_CREATE_QP, &cmd, &qp->number);
-	ferry_pages_free(qp->dev, &rq);
-	ferry_pages_free(qp->dev, &sq);
-	return err;
+	return ferry_queue_create_qp(&qp->dev->kernel, &qp->sq, &qp->rq, &cmd, &qp->number);
 }
 
 static int ferry_kqp_to_rts(struct ferry_kqp *qp)
@@ -216,21 +174,16 @@ int ferry_kqp_create_eth(struct ferry_dev *dev, struct ferry_kqp *qp, struct fer
 	struct ferry_admin_create_pd cmd = { .context = cpu_to_le32(dev->kernel.number) };
 	int err;
 
-	qp->dev = dev;
+	*qp = (struct ferry_kqp) { .dev = dev };
 	err = ferry_admin_create(dev, FERRY_ADMIN_CREATE_PD, &cmd, &qp->pdn);
 	if (err)
 		return err;
-	err = ferry_kwq_alloc(dev, &qp->sq, sq_shift,
-			      sizeof(struct ferry_wqe_rdma) + sizeof(struct ferry_sge));
+	err = ferry_kqp_alloc_queues(qp, sq_shift, rq_shift);
 	if (err)
 		goto err_pd;
-	err = ferry_kwq_alloc(dev, &qp->rq, rq_shift,
-			      sizeof(struct ferry_rqe) + sizeof(struct ferry_sge));
-	if (err)
-		goto err_sq;
 	err = ferry_kqp_tell(qp, cq);
 	if (err)
-		goto err_rq;
+		goto err_queues;
 	err = ferry_kqp_to_rts(qp);
 	if (err)
 		goto err_qp;
@@ -238,10 +191,8 @@ int ferry_kqp_create_eth(struct ferry_dev *dev, struct ferry_kqp *qp, struct fer
 
 err_qp:
 	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_QP, qp->number);
-err_rq:
-	ferry_kwq_free(dev, &qp->rq);
-err_sq:
-	ferry_kwq_free(dev, &qp->sq);
+err_queues:
+	ferry_kqp_free_queues(qp);
 err_pd:
 	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_PD, qp->pdn);
 	return err;
@@ -250,16 +201,8 @@ err_pd:
 void ferry_kqp_destroy(struct ferry_kqp *qp)
 {
 	ferry_admin_destroy(qp->dev, FERRY_ADMIN_DESTROY_QP, qp->number);
-	ferry_kwq_free(qp->dev, &qp->rq);
-	ferry_kwq_free(qp->dev, &qp->sq);
+	ferry_kqp_free_queues(qp);
 	ferry_admin_destroy(qp->dev, FERRY_ADMIN_DESTROY_PD, qp->pdn);
-}
-
-static void *ferry_kwq_entry(struct ferry_kwq *wq)
-{
-	u32 slot = wq->pi++ & ((1u << wq->depth_shift) - 1);
-
-	return ferry_ring_at(wq->ring, (size_t)slot << wq->stride_shift);
 }
 
 static struct ferry_sge ferry_kqp_sge(u64 dma, u32 length)
@@ -274,7 +217,7 @@ static struct ferry_sge ferry_kqp_sge(u64 dma, u32 length)
 /* The caller sees to it that the queue is not full. */
 void ferry_kqp_send(struct ferry_kqp *qp, u64 dma, u32 length)
 {
-	struct ferry_wqe_rdma *wqe = ferry_kwq_entry(&qp->sq);
+	struct ferry_wqe_rdma *wqe = ferry_queue_entry(&qp->sq, qp->sq_pi++);
 
 	*wqe = (struct ferry_wqe_rdma) {
 		.head.opcode = FERRY_WR_SEND,
@@ -289,13 +232,13 @@ void ferry_kqp_ring_send(struct ferry_kqp *qp)
 {
 	/* WQEs and what they name before the record: fence iorw,ow (litmus repost-rww). */
 	dma_mb();
-	ferry_kring(qp->dev, &qp->sq.record, FERRY_DB(FERRY_DB_SQ, qp->number, qp->sq.pi));
+	ferry_kring(qp->dev, &qp->sq.record, FERRY_DB(FERRY_DB_SQ, qp->number, qp->sq_pi));
 }
 
 /* @id comes back with the completion. The caller sees to it that the queue is not full. */
 void ferry_kqp_recv(struct ferry_kqp *qp, u64 dma, u32 length, u16 id)
 {
-	struct ferry_rqe *rqe = ferry_kwq_entry(&qp->rq);
+	struct ferry_rqe *rqe = ferry_queue_entry(&qp->rq, qp->rq_pi++);
 
 	*rqe = (struct ferry_rqe) {
 		.num_sge = cpu_to_le16(1),
@@ -313,5 +256,5 @@ void ferry_kqp_publish_recv(struct ferry_kqp *qp)
 	 */
 	dma_mb();
 	WRITE_ONCE(ferry_record_slot(&qp->rq.record)->db,
-		   cpu_to_le64(FERRY_DB(FERRY_DB_RQ, qp->number, qp->rq.pi)));
+		   cpu_to_le64(FERRY_DB(FERRY_DB_RQ, qp->number, qp->rq_pi)));
 }

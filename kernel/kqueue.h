@@ -9,35 +9,27 @@
 #define FERRY_KQUEUE_H
 
 #include "ferry.h"
-#include "ring.h"
+#include "queue.h"
 
 struct ferry_kcq {
 	struct ferry_object obj;
 	struct ferry_dev *dev;
 	struct ferry_eq *eq;
-	struct ferry_ring *ring;
-	struct ferry_record record;
-	unsigned int depth_shift;
+	struct ferry_queue queue;
 	u32 ci;
 	u8 arm_seq;
 	/* In interrupt context, once for each ferry_kcq_arm(); or the device is lost. */
 	void (*complete)(struct ferry_kcq *cq);
 };
 
-struct ferry_kwq {
-	struct ferry_ring *ring;
-	struct ferry_record record;
-	unsigned int depth_shift;
-	unsigned int stride_shift;
-	u32 pi;
-};
-
 struct ferry_kqp {
 	struct ferry_dev *dev;
 	u32 pdn;
 	u32 number;
-	struct ferry_kwq sq;
-	struct ferry_kwq rq;
+	struct ferry_queue sq;
+	struct ferry_queue rq;
+	u32 sq_pi;
+	u32 rq_pi;
 };
 
 int ferry_kcq_create(struct ferry_dev *dev, struct ferry_kcq *cq, unsigned int depth_shift,

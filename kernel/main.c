@@ -124,6 +124,7 @@ static struct ferry_dev *ferry_alloc(struct pci_dev *pdev)
 	dev->pdev = pdev;
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
+	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
 	ferry_context_init(&dev->kernel, dev, NULL);
 	ferry_device_init_watch(dev);
 	return dev;
@@ -132,6 +133,7 @@ static struct ferry_dev *ferry_alloc(struct pci_dev *pdev)
 static void ferry_free(struct ferry_dev *dev)
 {
 	ferry_device_unwatch(dev);
+	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->cqs);
 	ib_dealloc_device(&dev->ibdev);

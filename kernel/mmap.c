@@ -27,27 +27,68 @@ struct ferry_mmap *ferry_mmap_alloc(struct ferry_dev *dev, enum ferry_mmap_kind 
 	return map;
 }
 
-/* @size bytes that device and kernel share; a process too once ferry_mmap_share() was called. */
-struct ferry_mmap *ferry_mmap_alloc_memory(struct ferry_dev *dev, size_t size, gfp_t gfp)
+/*
+ * A context may have a quarter of the machine, besides what its cgroup allows: until
+ * the memory is really free, which mappings can put off.
+ */
+static int ferry_mmap_charge(struct ferry_context *ctx, size_t size)
 {
-	struct ferry_mmap *map = ferry_mmap_alloc(dev, FERRY_MMAP_MEMORY);
+	if (!ctx)
+		return 0;
+	if (atomic_long_add_return(size, &ctx->bytes) >> PAGE_SHIFT <= totalram_pages() / 4)
+		return 0;
+	atomic_long_sub(size, &ctx->bytes);
+	return -ENOMEM;
+}
 
+static void ferry_mmap_uncharge(struct ferry_context *ctx, size_t size)
+{
+	if (ctx)
+		atomic_long_sub(size, &ctx->bytes);
+}
+
+/**
+ * ferry_mmap_alloc_memory - memory that device and kernel share
+ * @dev: the device
+ * @ctx: whose limit it counts against, or NULL
+ * @size: a power of two, a page or more
+ * @gfp: how to allocate
+ *
+ * A process shares it, too, after ferry_mmap_share().
+ *
+ * Return: the memory, zeroed, or NULL.
+ */
+struct ferry_mmap *ferry_mmap_alloc_memory(struct ferry_dev *dev, struct ferry_context *ctx,
+					   size_t size, gfp_t gfp)
+{
+	struct ferry_mmap *map;
+
+	if (ferry_mmap_charge(ctx, size))
+		return NULL;
+	map = ferry_mmap_alloc(dev, FERRY_MMAP_MEMORY);
 	if (!map)
-		return NULL;
-	if (ferry_dma_alloc(dev, &map->buf, size, gfp)) {
-		kfree(map);
-		return NULL;
-	}
+		goto err_charge;
+	if (ferry_dma_alloc(dev, &map->buf, size, gfp))
+		goto err_map;
+	map->ctx = ctx;
 	map->pfn = ferry_dma_pfn(&map->buf);
 	return map;
+
+err_map:
+	kfree(map);
+err_charge:
+	ferry_mmap_uncharge(ctx, size);
+	return NULL;
 }
 
 static void ferry_mmap_release(struct ferry_mmap *map)
 {
 	if (map->kind == FERRY_MMAP_PLACEHOLDER)
 		return;
-	if (map->kind == FERRY_MMAP_MEMORY)
+	if (map->kind == FERRY_MMAP_MEMORY) {
+		ferry_mmap_uncharge(map->ctx, map->buf.size);
 		ferry_dma_free(map->dev, &map->buf);
+	}
 	kfree(map);
 }
 
@@ -140,7 +181,7 @@ int ferry_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma)
 		return -EINVAL;
 	map = to_ferry_mmap(entry);
 
-	err = vma->vm_flags & VM_EXEC ? -EPERM : ferry_mmap_prot(map, vma, &prot);
+	err = ferry_mmap_prot(map, vma, &prot);
 	if (!err)
 		err = rdma_user_mmap_io(ibuctx, vma, map->pfn, entry->npages * PAGE_SIZE, prot,
 					entry);

@@ -10,6 +10,7 @@
 
 #include "dma.h"
 
+struct ferry_context;
 struct ferry_ucontext;
 
 enum ferry_mmap_kind {
@@ -22,6 +23,7 @@ enum ferry_mmap_kind {
 struct ferry_mmap {
 	struct rdma_user_mmap_entry entry;
 	struct ferry_dev *dev;
+	struct ferry_context *ctx;	/* whose limit it counts against, or NULL */
 	enum ferry_mmap_kind kind;
 	bool inserted;			/* the core counts its users */
 	unsigned long pfn;
@@ -29,7 +31,8 @@ struct ferry_mmap {
 };
 
 struct ferry_mmap *ferry_mmap_alloc(struct ferry_dev *dev, enum ferry_mmap_kind kind);
-struct ferry_mmap *ferry_mmap_alloc_memory(struct ferry_dev *dev, size_t size, gfp_t gfp);
+struct ferry_mmap *ferry_mmap_alloc_memory(struct ferry_dev *dev, struct ferry_context *ctx,
+					   size_t size, gfp_t gfp);
 int ferry_mmap_share(struct ferry_ucontext *uctx, struct ferry_mmap **maps, unsigned int count,
 		     size_t size, u64 *offset);
 void ferry_mmap_put(struct ferry_mmap *map);

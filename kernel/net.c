@@ -131,7 +131,7 @@ static void ferry_net_receive(struct ferry_net *net, u16 id, u32 length)
 
 static unsigned int ferry_net_tx_room(const struct ferry_net *net)
 {
-	return FERRY_NET_TX_DEPTH - (net->qp.sq.pi - READ_ONCE(net->tx_ci));
+	return FERRY_NET_TX_DEPTH - (net->qp.sq_pi - READ_ONCE(net->tx_ci));
 }
 
 static netdev_tx_t ferry_net_xmit(struct sk_buff *skb, struct net_device *netdev)
@@ -150,7 +150,7 @@ static netdev_tx_t ferry_net_xmit(struct sk_buff *skb, struct net_device *netdev
 		dev_kfree_skb_any(skb);
 		return NETDEV_TX_OK;
 	}
-	offset = (size_t)(net->qp.sq.pi & (FERRY_NET_TX_DEPTH - 1)) << net->slot_shift;
+	offset = (size_t)(net->qp.sq_pi & (FERRY_NET_TX_DEPTH - 1)) << net->slot_shift;
 	skb_copy_bits(skb, 0, ferry_ring_at(net->tx, offset), skb->len);
 	ferry_kqp_send(&net->qp, ferry_ring_dma(net->tx, offset), skb->len);
 	dev_sw_netstats_tx_add(netdev, 1, skb->len);
@@ -451,6 +451,7 @@ static void ferry_net_setup(struct ferry_net *net)
 	netdev->min_mtu = FERRY_NET_MTU_MIN;
 	netdev->max_mtu = net->dev->limits.max_mtu;
 	netdev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
 	netif_napi_add(netdev, &net->napi, ferry_net_poll);
 	netif_carrier_off(netdev);
 }
@@ -487,7 +488,7 @@ int ferry_net_create(struct ferry_dev *dev)
 
 err_unset:
 	WRITE_ONCE(dev->net, NULL);
-	synchronize_irq(dev->eqs[0].irq);
+	ferry_eq_flush(&dev->eqs[0]);
 err_free:
 	free_netdev(netdev);
 	return err;
@@ -502,7 +503,7 @@ void ferry_net_destroy(struct ferry_dev *dev)
 	mutex_lock(&dev->lost_lock);
 	WRITE_ONCE(dev->net, NULL);
 	mutex_unlock(&dev->lost_lock);
-	synchronize_irq(dev->eqs[0].irq);
+	ferry_eq_flush(&dev->eqs[0]);
 	cancel_work_sync(&net->restart);
 	cancel_work_sync(&net->rx_mode);
 	free_netdev(net->netdev);

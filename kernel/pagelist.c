@@ -49,10 +49,12 @@ int ferry_pages_alloc(struct ferry_dev *dev, struct ferry_pages *pages,
 
 void ferry_pages_set(struct ferry_pages *pages, struct ferry_page_list *hw, u32 i, u64 addr)
 {
-	__le64 *entry = &hw->inline_[i];
+	__le64 *entry;
 
 	if (pages->leaves)
 		entry = ferry_ring_at(pages->leaves, i * sizeof(*entry));
+	else
+		entry = &hw->inline_[i];
 	*entry = cpu_to_le64(addr);
 }
 

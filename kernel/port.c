@@ -10,6 +10,15 @@
 #include "net.h"
 #include "verbs.h"
 
+/* "1.2.3" as the core wants it. */
+static u64 ferry_fw_ver(const char *firmware)
+{
+	unsigned int part[3] = {};
+
+	sscanf(firmware, "%u.%u.%u", &part[0], &part[1], &part[2]);
+	return (u64)(part[0] & 0xffff) << 32 | (part[1] & 0xffff) << 16 | (part[2] & 0xffff);
+}
+
 int ferry_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		       struct ib_udata *udata)
 {
@@ -22,6 +31,7 @@ int ferry_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		return err;
 
 	*attr = (struct ib_device_attr) {
+		.fw_ver = ferry_fw_ver(limits->firmware),
 		.sys_image_guid = ibdev->node_guid,
 		.vendor_id = dev->pdev->vendor,
 		.vendor_part_id = dev->pdev->device,
@@ -43,6 +53,10 @@ int ferry_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_qp_init_rd_atom = limits->max_rd_atomic,
 		.max_res_rd_atom = min_t(u64, (u64)limits->max_qps * limits->max_rd_atomic, S32_MAX),
 		.atomic_cap = ferry_has(dev, FERRY_CAP_ATOMIC) ? IB_ATOMIC_HCA : IB_ATOMIC_NONE,
+		.max_ah = S32_MAX,
+		.max_srq = min_t(u32, limits->max_srqs, S32_MAX),
+		.max_srq_wr = min_t(u32, limits->max_srq_depth, S32_MAX),
+		.max_srq_sge = limits->max_sge,
 		.max_pkeys = 1,
 		.cq_caps.max_cq_moderation_count = U16_MAX,
 		.cq_caps.max_cq_moderation_period = U16_MAX,
@@ -129,7 +143,7 @@ int ferry_add_gid(const struct ib_gid_attr *attr, void **context)
 	struct ferry_admin_set_gid cmd = {
 		.index = cpu_to_le16(attr->index),
 		.valid = 1,
-		.vlan = cpu_to_le16(0xffff),
+		.vlan = cpu_to_le16(FERRY_UNTAGGED),
 	};
 	u16 vlan;
 	int err;
@@ -137,7 +151,7 @@ int ferry_add_gid(const struct ib_gid_attr *attr, void **context)
 	err = rdma_read_gid_l2_fields(attr, &vlan, NULL);
 	if (err)
 		return err;
-	if (vlan != 0xffff || attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
+	if (vlan != FERRY_UNTAGGED || attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
 		return -EOPNOTSUPP;
 	memcpy(cmd.gid, attr->gid.raw, sizeof(cmd.gid));
 	return ferry_admin_exec(to_ferry(attr->device), FERRY_ADMIN_SET_GID, &cmd);
@@ -147,7 +161,7 @@ int ferry_del_gid(const struct ib_gid_attr *attr, void **context)
 {
 	struct ferry_admin_set_gid cmd = {
 		.index = cpu_to_le16(attr->index),
-		.vlan = cpu_to_le16(0xffff),
+		.vlan = cpu_to_le16(FERRY_UNTAGGED),
 	};
 
 	return ferry_admin_exec(to_ferry(attr->device), FERRY_ADMIN_SET_GID, &cmd);

@@ -4,9 +4,7 @@
  * puts it into the device's words.
  */
 #include <linux/log2.h>
-#include <rdma/ib_cache.h>
 
-#include "pagelist.h"
 #include "verbs.h"
 
 /* ------------------------------------------------------------------------- events */
@@ -41,22 +39,18 @@ static int ferry_qp_check(struct ferry_dev *dev, const struct ib_qp_init_attr *i
 	const struct ib_qp_cap *cap = &init->cap;
 	const struct ferry_limits *limits = &dev->limits;
 
-	if (!udata || init->create_flags || init->srq || init->xrcd || init->rwq_ind_tbl)
+	if (!udata || init->create_flags || init->xrcd || init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (init->qp_type != IB_QPT_RC &&
 	    !(init->qp_type == IB_QPT_UD && ferry_has(dev, FERRY_CAP_UD)))
 		return -EOPNOTSUPP;
-	if (cap->max_send_wr > limits->max_sq_depth || cap->max_recv_wr > limits->max_rq_depth ||
-	    cap->max_send_sge > limits->max_sge || cap->max_recv_sge > limits->max_sge ||
+	if (cap->max_send_wr > limits->max_sq_depth || cap->max_send_sge > limits->max_sge ||
 	    cap->max_inline_data > limits->max_inline)
 		return -EINVAL;
+	if (!init->srq &&
+	    (cap->max_recv_wr > limits->max_rq_depth || cap->max_recv_sge > limits->max_sge))
+		return -EINVAL;
 	return ib_is_udata_in_empty(udata);
-}
-
-/* log2 of the power of two that is not less than @n. */
-static unsigned int ferry_shift(u32 n, unsigned int least)
-{
-	return max_t(unsigned int, order_base_2(n), least);
 }
 
 /*
@@ -69,95 +63,82 @@ static int ferry_qp_size(struct ferry_dev *dev, struct ferry_qp *qp,
 	bool ud = init->qp_type == IB_QPT_UD;
 	u32 head = ud ? sizeof(struct ferry_wqe_ud) : sizeof(struct ferry_wqe_rdma);
 	u32 least = ud ? 0 : sizeof(struct ferry_wqe_atomic) + sizeof(struct ferry_sge);
-	const struct ferry_limits *limits = &dev->limits;
 	const struct ib_qp_cap *cap = &init->cap;
 	u32 data = max_t(u32, cap->max_send_sge * sizeof(struct ferry_sge), cap->max_inline_data);
 
-	qp->sq.depth_shift = ferry_shift(cap->max_send_wr, 0);
 	qp->sq.stride_shift = ferry_shift(max(head + data, least), FERRY_WQE_SHIFT_MIN);
-	qp->rq.depth_shift = ferry_shift(cap->max_recv_wr, 0);
-	qp->rq.stride_shift = ferry_shift(sizeof(struct ferry_rqe) +
-					  cap->max_recv_sge * sizeof(struct ferry_sge),
-					  FERRY_RQE_SHIFT_MIN);
-	if (qp->sq.stride_shift > FERRY_WQE_SHIFT_MAX || qp->rq.stride_shift > FERRY_RQE_SHIFT_MAX)
+	if (qp->sq.stride_shift > FERRY_WQE_SHIFT_MAX)
 		return -EINVAL;
-
+	/*
+	 * A ring is a page at least: all of it is of use. Programs count on it: perftest posts
+	 * to a queue of one before it has polled the completion it was woken for.
+	 */
+	qp->sq.depth_shift = ferry_shift(cap->max_send_wr, PAGE_SHIFT - qp->sq.stride_shift);
 	data = (1u << qp->sq.stride_shift) - head;
-	qp->cap = (struct ib_qp_cap) {
-		.max_send_wr = 1u << qp->sq.depth_shift,
-		.max_recv_wr = 1u << qp->rq.depth_shift,
-		.max_send_sge = min_t(u32, data / sizeof(struct ferry_sge), limits->max_sge),
-		.max_recv_sge = min_t(u32, ((1u << qp->rq.stride_shift) - sizeof(struct ferry_rqe)) /
-				      sizeof(struct ferry_sge), limits->max_sge),
-		.max_inline_data = min_t(u32, data, limits->max_inline),
-	};
+	qp->cap.max_send_wr = 1u << qp->sq.depth_shift;
+	qp->cap.max_send_sge = min_t(u32, data / sizeof(struct ferry_sge), dev->limits.max_sge);
+	qp->cap.max_inline_data = min_t(u32, data, dev->limits.max_inline);
+	if (init->srq)
+		return 0;
+
+	qp->rq.stride_shift = ferry_rqe_shift(cap->max_recv_sge);
+	if (qp->rq.stride_shift > FERRY_RQE_SHIFT_MAX)
+		return -EINVAL;
+	qp->rq.depth_shift = ferry_shift(cap->max_recv_wr, PAGE_SHIFT - qp->rq.stride_shift);
+	qp->cap.max_recv_wr = 1u << qp->rq.depth_shift;
+	qp->cap.max_recv_sge = ferry_rqe_sges(dev, qp->rq.stride_shift);
 	return 0;
 }
 
-static void ferry_wq_free(struct ferry_context *ctx, struct ferry_wq *wq)
-{
-	ferry_record_put(ctx, &wq->record);
-	ferry_ring_free(wq->ring);
-}
-
-static int ferry_wq_alloc(struct ferry_context *ctx, struct ferry_wq *wq)
+static int ferry_qp_alloc_queues(struct ferry_qp *qp, bool srq)
 {
 	int err;
 
-	wq->ring = ferry_ring_alloc(ctx->dev, ctx, 1ul << (wq->depth_shift + wq->stride_shift));
-	if (!wq->ring)
-		return -ENOMEM;
-	err = ferry_record_get(ctx, &wq->record);
+	err = ferry_queue_alloc(qp->ctx, &qp->sq, qp->sq.depth_shift, qp->sq.stride_shift);
+	if (err || srq)
+		return err;
+	err = ferry_queue_alloc(qp->ctx, &qp->rq, qp->rq.depth_shift, qp->rq.stride_shift);
 	if (err)
-		ferry_ring_free(wq->ring);
+		ferry_queue_free(&qp->sq);
 	return err;
 }
 
-static int ferry_qp_tell(struct ferry_qp *qp, struct ferry_context *ctx,
-			 const struct ib_qp_init_attr *init)
+static void ferry_qp_free_queues(struct ferry_qp *qp)
 {
+	ferry_queue_free(&qp->rq);
+	ferry_queue_free(&qp->sq);
+}
+
+static int ferry_qp_tell(struct ferry_qp *qp, const struct ib_qp_init_attr *init)
+{
+	u32 srq = init->srq ? to_ferry_srq(init->srq)->obj.number : 0;
 	struct ferry_admin_create_qp cmd = {
-		.context = cpu_to_le32(ctx->number),
 		.pd = cpu_to_le32(to_ferry_pd(qp->ibqp.pd)->pdn),
 		.send_cq = cpu_to_le32(to_ferry_cq(init->send_cq)->obj.number),
 		.recv_cq = cpu_to_le32(to_ferry_cq(init->recv_cq)->obj.number),
+		.srq = cpu_to_le32(srq),
 		.type = init->qp_type == IB_QPT_UD ? FERRY_QPT_UD : FERRY_QPT_RC,
 		.flags = qp->signal_all ? FERRY_QP_SIGNAL_ALL : 0,
-		.sq_shift = qp->sq.depth_shift,
-		.sq_wqe_shift = qp->sq.stride_shift,
-		.rq_shift = qp->rq.depth_shift,
-		.rq_wqe_shift = qp->rq.stride_shift,
-		.sq_slot_addr = ferry_record_addr(&qp->sq.record),
-		.rq_slot_addr = ferry_record_addr(&qp->rq.record),
 	};
-	struct ferry_pages sq = {}, rq = {};
-	int err;
 
-	err = ferry_ring_list(qp->sq.ring, &sq, &cmd.sq);
-	if (!err)
-		err = ferry_ring_list(qp->rq.ring, &rq, &cmd.rq);
-	if (!err)
-		err = ferry_admin_create(ctx->dev, FERRY_ADMIN_CREATE_QP, &cmd, &qp->obj.number);
-	ferry_pages_free(ctx->dev, &rq);
-	ferry_pages_free(ctx->dev, &sq);
-	return err;
+	return ferry_queue_create_qp(qp->ctx, &qp->sq, &qp->rq, &cmd, &qp->obj.number);
 }
 
 static int ferry_qp_respond(struct ferry_qp *qp, struct ib_udata *udata)
 {
 	struct ferry_create_qp_resp resp = {
 		.sq_depth = 1u << qp->sq.depth_shift,
-		.rq_depth = 1u << qp->rq.depth_shift,
 		.sq_stride = 1u << qp->sq.stride_shift,
-		.rq_stride = 1u << qp->rq.stride_shift,
 	};
 	int err;
 
-	ferry_record_describe(&qp->sq.record, &resp.sq_slot);
-	ferry_record_describe(&qp->rq.record, &resp.rq_slot);
-	err = ferry_ring_share(qp->sq.ring, &resp.sq);
+	if (qp->rq.ring) {
+		resp.rq_depth = 1u << qp->rq.depth_shift;
+		resp.rq_stride = 1u << qp->rq.stride_shift;
+	}
+	err = ferry_queue_share(&qp->sq, &resp.sq, &resp.sq_slot);
 	if (!err)
-		err = ferry_ring_share(qp->rq.ring, &resp.rq);
+		err = ferry_queue_share(&qp->rq, &resp.rq, &resp.rq_slot);
 	return err ?: ib_respond_udata(udata, resp);
 }
 
@@ -165,7 +146,6 @@ int ferry_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 {
 	struct ferry_dev *dev = to_ferry(ibqp->device);
 	struct ferry_qp *qp = to_ferry_qp(ibqp);
-	struct ferry_context *ctx;
 	int err;
 
 	err = ferry_qp_check(dev, init, udata);
@@ -174,21 +154,18 @@ int ferry_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	if (err)
 		return err;
 
-	ctx = &ferry_udata_uctx(udata)->ctx;
 	mutex_init(&qp->lock);
+	qp->ctx = &ferry_udata_uctx(udata)->ctx;
 	qp->state = IB_QPS_RESET;
 	qp->signal_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->obj.event = ferry_qp_event;
 
-	err = ferry_wq_alloc(ctx, &qp->sq);
+	err = ferry_qp_alloc_queues(qp, init->srq);
 	if (err)
 		return err;
-	err = ferry_wq_alloc(ctx, &qp->rq);
+	err = ferry_qp_tell(qp, init);
 	if (err)
-		goto err_sq;
-	err = ferry_qp_tell(qp, ctx, init);
-	if (err)
-		goto err_rq;
+		goto err_queues;
 	err = ferry_object_add(&dev->qps, &qp->obj);
 	if (err)
 		goto err_device;
@@ -203,10 +180,8 @@ err_object:
 	ferry_object_remove(&dev->qps, &qp->obj, &dev->eqs[0]);
 err_device:
 	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_QP, qp->obj.number);
-err_rq:
-	ferry_wq_free(ctx, &qp->rq);
-err_sq:
-	ferry_wq_free(ctx, &qp->sq);
+err_queues:
+	ferry_qp_free_queues(qp);
 	return err;
 }
 
@@ -214,7 +189,6 @@ int ferry_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct ferry_dev *dev = to_ferry(ibqp->device);
 	struct ferry_qp *qp = to_ferry_qp(ibqp);
-	struct ferry_context *ctx = qp->sq.ring->ctx;
 	int err;
 
 	err = ib_no_udata_io(udata);
@@ -222,8 +196,7 @@ int ferry_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		return err;
 	ferry_object_remove(&dev->qps, &qp->obj, &dev->eqs[0]);
 	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_QP, qp->obj.number);
-	ferry_wq_free(ctx, &qp->rq);
-	ferry_wq_free(ctx, &qp->sq);
+	ferry_qp_free_queues(qp);
 	return 0;
 }
 
@@ -276,23 +249,6 @@ static const struct {
 #define FERRY_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
 			 IB_ACCESS_REMOTE_ATOMIC)
 
-static int ferry_qp_check_path(struct ferry_dev *dev, const struct rdma_ah_attr *ah)
-{
-	const struct ib_global_route *grh = rdma_ah_read_grh(ah);
-	u16 vlan;
-	int err;
-
-	if (ah->type != RDMA_AH_ATTR_TYPE_ROCE || !(rdma_ah_get_ah_flags(ah) & IB_AH_GRH) ||
-	    rdma_ah_get_port_num(ah) != 1 || rdma_ah_get_sl(ah) > 7)
-		return -EINVAL;
-	if (grh->sgid_attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
-		return -EINVAL;
-	err = rdma_read_gid_l2_fields(grh->sgid_attr, &vlan, NULL);
-	if (err)
-		return err;
-	return vlan == 0xffff ? 0 : -EOPNOTSUPP;
-}
-
 static int ferry_qp_check_attr(struct ferry_dev *dev, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_PORT && attr->port_num != 1)
@@ -322,7 +278,7 @@ static int ferry_qp_check_attr(struct ferry_dev *dev, const struct ib_qp_attr *a
 	/* There is one path, and it cannot migrate. */
 	if (mask & IB_QP_PATH_MIG_STATE && attr->path_mig_state != IB_MIG_MIGRATED)
 		return -EINVAL;
-	return mask & IB_QP_AV ? ferry_qp_check_path(dev, &attr->ah_attr) : 0;
+	return mask & IB_QP_AV ? ferry_check_path(&attr->ah_attr) : 0;
 }
 
 static int ferry_qp_check_modify(struct ferry_dev *dev, struct ferry_qp *qp,
@@ -345,7 +301,7 @@ static void ferry_qp_fill_av(struct ferry_qp *qp, struct ferry_av *av,
 
 	memcpy(av->dgid, grh->dgid.raw, sizeof(av->dgid));
 	memcpy(av->dmac, ah->roce.dmac, sizeof(av->dmac));
-	av->vlan = cpu_to_le16(0xffff);
+	av->vlan = cpu_to_le16(FERRY_UNTAGGED);
 	av->flow_label = cpu_to_le32(grh->flow_label & 0xfffff);
 	av->sgid_index = cpu_to_le16(grh->sgid_index);
 	av->udp_sport = cpu_to_le16(rdma_get_udp_sport(grh->flow_label, qp->obj.number, dest_qpn));
@@ -401,6 +357,14 @@ static void ferry_qp_fill(struct ferry_qp *qp, struct ferry_qp_attr *to,
 		ferry_qp_fill_av(qp, &to->av, &attr->ah_attr, dest_qpn);
 }
 
+/* Indices begin at 0 again. What the records say would look new to the device. */
+static void ferry_qp_clear_records(struct ferry_qp *qp)
+{
+	WRITE_ONCE(ferry_record_slot(&qp->sq.record)->db, 0);
+	if (qp->rq.ring)
+		WRITE_ONCE(ferry_record_slot(&qp->rq.record)->db, 0);
+}
+
 int ferry_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_udata *udata)
 {
@@ -419,6 +383,8 @@ int ferry_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		goto out;
 	if (mask & IB_QP_STATE)
 		qp->state = attr->qp_state;
+	if (qp->state == IB_QPS_RESET)
+		ferry_qp_clear_records(qp);
 	if (mask & IB_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num;
 out:
@@ -492,6 +458,7 @@ int ferry_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	init->qp_type = ibqp->qp_type;
 	init->send_cq = ibqp->send_cq;
 	init->recv_cq = ibqp->recv_cq;
+	init->srq = ibqp->srq;
 	init->sq_sig_type = qp->signal_all ? IB_SIGNAL_ALL_WR : IB_SIGNAL_REQ_WR;
 	init->port_num = 1;
 	return 0;

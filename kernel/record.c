@@ -52,7 +52,7 @@ static struct ferry_record_group *ferry_record_group_add(struct ferry_context *c
 	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
 	if (!group)
 		return ERR_PTR(-ENOMEM);
-	group->map = ferry_mmap_alloc_memory(ctx->dev, PAGE_SIZE, GFP_KERNEL_ACCOUNT);
+	group->map = ferry_mmap_alloc_memory(ctx->dev, ctx, PAGE_SIZE, GFP_KERNEL_ACCOUNT);
 	if (!group->map)
 		goto err_group;
 	if (ctx->user) {

@@ -24,7 +24,7 @@ struct ferry_context {
 	struct mutex lock;		/* groups, num_groups */
 	struct list_head groups;	/* struct ferry_record_group */
 	unsigned int num_groups;
-	atomic_long_t ring_bytes;	/* of all its rings */
+	atomic_long_t bytes;		/* of its rings and record pages, see mmap.c */
 };
 
 /* A record page. */

@@ -34,8 +34,7 @@ int ferry_fill_res_cq(struct sk_buff *msg, struct ib_cq *ibcq)
 	const struct ferry_cq *cq = to_ferry_cq(ibcq);
 	const struct ferry_detail details[] = {
 		{ "cqn", cq->obj.number },
-		{ "depth", 1u << cq->depth_shift },
-		{ "ring_chunk", 1u << cq->ring->chunk_shift },
+		{ "depth", 1u << cq->queue.depth_shift },
 		{ "eqn", cq->eq->number },
 		{ "irq", cq->eq->irq },
 	};
@@ -49,8 +48,8 @@ int ferry_fill_res_qp(struct sk_buff *msg, struct ib_qp *ibqp)
 	const struct ferry_detail details[] = {
 		{ "sq_depth", 1u << qp->sq.depth_shift },
 		{ "sq_stride", 1u << qp->sq.stride_shift },
-		{ "rq_depth", 1u << qp->rq.depth_shift },
-		{ "rq_stride", 1u << qp->rq.stride_shift },
+		{ "rq_depth", qp->cap.max_recv_wr },
+		{ "rq_stride", qp->rq.ring ? 1u << qp->rq.stride_shift : 0 },
 	};
 
 	return ferry_fill_details(msg, details, ARRAY_SIZE(details));

@@ -13,33 +13,20 @@
 
 #define FERRY_CHUNK_SHIFT_MAX	20
 
-/* The rings of one process may take a quarter of the machine, besides what its cgroup allows. */
-static int ferry_ring_charge(struct ferry_context *ctx, size_t bytes)
-{
-	if (!ctx)
-		return 0;
-	if (atomic_long_add_return(bytes, &ctx->ring_bytes) >> PAGE_SHIFT <= totalram_pages() / 4)
-		return 0;
-	atomic_long_sub(bytes, &ctx->ring_bytes);
-	return -ENOMEM;
-}
-
-static void ferry_ring_uncharge(struct ferry_context *ctx, size_t bytes)
-{
-	if (ctx)
-		atomic_long_sub(bytes, &ctx->ring_bytes);
-}
-
-static void ferry_ring_release(struct ferry_ring *ring)
+/* The device must have been told before. @ring may be NULL. */
+void ferry_ring_free(struct ferry_ring *ring)
 {
 	unsigned int i;
 
+	if (!ring)
+		return;
 	for (i = 0; i < ring->chunks; i++)
 		ferry_mmap_put(ring->chunk[i]);
 	kvfree(ring);
 }
 
-static struct ferry_ring *ferry_ring_try(struct ferry_dev *dev, size_t bytes, unsigned int shift)
+static struct ferry_ring *ferry_ring_try(struct ferry_dev *dev, struct ferry_context *ctx,
+					 size_t bytes, unsigned int shift)
 {
 	unsigned int i, chunks = bytes >> shift;
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
@@ -52,13 +39,14 @@ static struct ferry_ring *ferry_ring_try(struct ferry_dev *dev, size_t bytes, un
 	if (!ring)
 		return NULL;
 	ring->dev = dev;
+	ring->ctx = ctx;
 	ring->bytes = bytes;
 	ring->chunk_shift = shift;
 	ring->chunks = chunks;
 	for (i = 0; i < chunks; i++) {
-		ring->chunk[i] = ferry_mmap_alloc_memory(dev, 1ul << shift, gfp);
+		ring->chunk[i] = ferry_mmap_alloc_memory(dev, ctx, 1ul << shift, gfp);
 		if (!ring->chunk[i]) {
-			ferry_ring_release(ring);
+			ferry_ring_free(ring);
 			return NULL;
 		}
 	}
@@ -80,25 +68,10 @@ struct ferry_ring *ferry_ring_alloc(struct ferry_dev *dev, struct ferry_context 
 	unsigned int shift;
 
 	bytes = max(bytes, PAGE_SIZE);
-	if (ferry_ring_charge(ctx, bytes))
-		return NULL;
 	shift = min_t(unsigned int, ilog2(bytes), FERRY_CHUNK_SHIFT_MAX);
 	for (; !ring && shift >= PAGE_SHIFT; shift--)
-		ring = ferry_ring_try(dev, bytes, shift);
-	if (ring)
-		ring->ctx = ctx;
-	else
-		ferry_ring_uncharge(ctx, bytes);
+		ring = ferry_ring_try(dev, ctx, bytes, shift);
 	return ring;
-}
-
-/* The device must have been told before. @ring may be NULL. */
-void ferry_ring_free(struct ferry_ring *ring)
-{
-	if (!ring)
-		return;
-	ferry_ring_uncharge(ring->ctx, ring->bytes);
-	ferry_ring_release(ring);
 }
 
 /* Lets the process of the ring's context map it. */

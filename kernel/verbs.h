@@ -7,7 +7,9 @@
 
 #include "compat.h"
 #include "ferry.h"
-#include "ring.h"
+#include "queue.h"
+
+#define FERRY_UNTAGGED	0xffff		/* instead of a VLAN */
 
 struct ferry_ucontext {
 	struct ib_ucontext ibuctx;
@@ -26,29 +28,31 @@ struct ferry_cq {
 	struct ib_cq ibcq;
 	struct ferry_object obj;
 	struct ferry_eq *eq;
-	struct ferry_ring *ring;
-	struct ferry_record record;
-	unsigned int depth_shift;
+	struct ferry_queue queue;
 };
 
-/* One of a QP's two queues. */
-struct ferry_wq {
-	struct ferry_ring *ring;
-	struct ferry_record record;
-	unsigned int depth_shift;
-	unsigned int stride_shift;
+struct ferry_srq {
+	struct ib_srq ibsrq;
+	struct ferry_object obj;
+	struct ferry_queue queue;
+	u32 max_sge;
 };
 
 struct ferry_qp {
 	struct ib_qp ibqp;
 	struct ferry_object obj;
-	struct ferry_wq sq;
-	struct ferry_wq rq;
+	struct ferry_context *ctx;
+	struct ferry_queue sq;
+	struct ferry_queue rq;		/* without a ring beside an SRQ */
 	struct ib_qp_cap cap;
 	bool signal_all;
 	struct mutex lock;		/* state, dest_qpn */
 	enum ib_qp_state state;
 	u32 dest_qpn;
+};
+
+struct ferry_ah {
+	struct ib_ah ibah;
 };
 
 struct ferry_mr {
@@ -69,6 +73,11 @@ static inline struct ferry_pd *to_ferry_pd(struct ib_pd *ibpd)
 static inline struct ferry_cq *to_ferry_cq(struct ib_cq *ibcq)
 {
 	return container_of(ibcq, struct ferry_cq, ibcq);
+}
+
+static inline struct ferry_srq *to_ferry_srq(struct ib_srq *ibsrq)
+{
+	return container_of(ibsrq, struct ferry_srq, ibsrq);
 }
 
 static inline struct ferry_qp *to_ferry_qp(struct ib_qp *ibqp)
@@ -102,6 +111,20 @@ static inline u8 ferry_access(int access)
 	       (access & IB_ACCESS_MW_BIND ? FERRY_ACCESS_MW_BIND : 0);
 }
 
+/* log2 of the stride of receives with up to @sges, and how many such a stride has room for. */
+static inline unsigned int ferry_rqe_shift(u32 sges)
+{
+	return ferry_shift(sizeof(struct ferry_rqe) + sges * sizeof(struct ferry_sge),
+			   FERRY_RQE_SHIFT_MIN);
+}
+
+static inline u32 ferry_rqe_sges(const struct ferry_dev *dev, unsigned int stride_shift)
+{
+	u32 room = (1u << stride_shift) - sizeof(struct ferry_rqe);
+
+	return min_t(u32, room / sizeof(struct ferry_sge), dev->limits.max_sge);
+}
+
 /* ucontext.c */
 int ferry_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata);
 void ferry_dealloc_ucontext(struct ib_ucontext *ibuctx);
@@ -116,6 +139,19 @@ int ferry_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
 int ferry_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
 int ferry_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+
+/* srq.c */
+int ferry_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);
+int ferry_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
+		     struct ib_udata *udata);
+int ferry_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
+int ferry_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
+
+/* ah.c */
+int ferry_check_path(const struct rdma_ah_attr *attr);
+int ferry_create_user_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+			 struct ib_udata *udata);
+int ferry_destroy_ah(struct ib_ah *ibah, u32 flags);
 
 /* qp.c */
 int ferry_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
