@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <ccan/minmax.h>
 
 #include "cqe.h"
 
@@ -101,6 +102,13 @@ void ferry_cq_remove(struct ferry_cq *cq, struct ferry_wq *wq)
 	ferry_unlock(&cq->lock);
 }
 
+/*
+ * Programs that ask for no more than they have outstanding, and arm before they poll,
+ * leave completions in the CQ while they post again. A page of entries costs no more than
+ * one does.
+ */
+#define FERRY_CQ_DEPTH_MIN	((int)(FERRY_PAGE_SIZE / sizeof(struct ferry_cqe)))
+
 static struct ferry_cq *ferry_new_cq(struct ibv_context *ibctx, int cqe,
 				     struct ibv_comp_channel *channel, int vector)
 {
@@ -117,6 +125,7 @@ static struct ferry_cq *ferry_new_cq(struct ibv_context *ibctx, int cqe,
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return NULL;
+	cqe = max(cqe, FERRY_CQ_DEPTH_MIN);
 	err = ibv_cmd_create_cq(ibctx, cqe, channel, vector, &cq->vcq.cq, &cmd, sizeof(cmd),
 				&resp.core, sizeof(resp));
 	if (err)

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <util/util.h>
 
 #include "ferry.h"
 
 static int ferry_query_device(struct ibv_context *ibctx, const struct ibv_query_device_ex_input *input,
 			      struct ibv_device_attr_ex *attr, size_t attr_size)
 {
+	struct verbs_device *vdev = verbs_get_device(ibctx->device);
 	struct ib_uverbs_ex_query_device_resp resp;
 	size_t resp_size = sizeof(resp);
 	int err;
@@ -19,10 +19,10 @@ static int ferry_query_device(struct ibv_context *ibctx, const struct ibv_query_
 	err = ibv_cmd_query_device_any(ibctx, input, attr, attr_size, &resp, &resp_size);
 	if (err)
 		return err;
-	snprintf(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver), "%u.%u.%u",
-		 (unsigned int)(resp.base.fw_ver >> 32) & 0xffff,
-		 (unsigned int)(resp.base.fw_ver >> 16) & 0xffff,
-		 (unsigned int)resp.base.fw_ver & 0xffff);
+	/* A text, which the number in the answer cannot carry. */
+	if (ibv_read_ibdev_sysfs_file(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
+				      vdev->sysfs, "fw_ver") < 0)
+		attr->orig_attr.fw_ver[0] = 0;
 	return 0;
 }
 

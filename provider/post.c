@@ -69,16 +69,16 @@ static inline struct ferry_sge *ferry_put_remote(struct ferry_wqe_head *head,
 {
 	struct ferry_wqe_rdma *wqe = container_of(head, struct ferry_wqe_rdma, head);
 
-	if (likely(kind == FERRY_SEND_RDMA)) {
+	if (likely(kind & FERRY_SEND_RDMA)) {
 		wqe->raddr = htole64(wr->wr.rdma.remote_addr);
 		wqe->rkey = htole32(wr->wr.rdma.rkey);
 		return wqe->sge;
 	}
-	if (likely(kind == FERRY_SEND_PLAIN))
+	if (likely(kind & FERRY_SEND_PLAIN))
 		return wqe->sge;
-	if (kind == FERRY_SEND_UD)
+	if (kind & FERRY_SEND_UD)
 		return ferry_put_ud(head, wr);
-	if (kind == FERRY_SEND_ATOMIC)
+	if (kind & FERRY_SEND_ATOMIC)
 		return ferry_put_atomic(head, wr);
 	return NULL;
 }

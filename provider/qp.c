@@ -92,6 +92,13 @@ static int ferry_init_wqs(struct ferry_context *ctx, struct ferry_qp *qp,
 			     resp->rq_stride, sizeof(struct ferry_rqe), FERRY_DB_RQ);
 }
 
+/*
+ * A program that asks for the depth it needs, arms its CQ and polls once for each event,
+ * posts while completions of earlier requests still lie in the CQ. Room for that is cheap,
+ * and other devices give it, too.
+ */
+#define FERRY_SQ_DEPTH_MIN	16
+
 struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ferry_context *ctx = to_fctx(ibctx);
@@ -123,6 +130,7 @@ struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 		if (err)
 			goto err_free;
 	}
+	attr->cap.max_send_wr = max_t(uint32_t, attr->cap.max_send_wr, FERRY_SQ_DEPTH_MIN);
 	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, attr, &cmd, sizeof(cmd), &resp.core,
 				   sizeof(resp));
 	if (err)

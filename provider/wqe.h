@@ -9,13 +9,13 @@
 
 #include "ferry.h"
 
-/* What stands in a WQE between its head and its data. */
+/* What stands in a WQE between its head and its data. One bit each, which is cheap to test. */
 enum ferry_send_kind {
 	FERRY_SEND_NOT = 0,		/* no such request here */
-	FERRY_SEND_PLAIN,		/* nothing: SEND */
-	FERRY_SEND_RDMA,		/* the peer's address and key: WRITE, READ */
-	FERRY_SEND_ATOMIC,		/* these and the operands */
-	FERRY_SEND_UD,			/* the way to the peer, its QP and key */
+	FERRY_SEND_PLAIN = 1,		/* nothing: SEND */
+	FERRY_SEND_RDMA = 2,		/* the peer's address and key: WRITE, READ */
+	FERRY_SEND_ATOMIC = 4,		/* these and the operands */
+	FERRY_SEND_UD = 8,		/* the way to the peer, its QP and key */
 };
 
 struct ferry_send_op {
@@ -88,20 +88,20 @@ static inline void ferry_put_bytes(void *to, const void *from, size_t bytes)
 
 /* False when the data are more than @max bytes. */
 static inline bool ferry_put_inline(struct ferry_wqe_head *head, void *to,
-				    const struct ibv_sge *from, int n, size_t max)
+				    const struct ibv_sge *from, int n, uint32_t max)
 {
 	const struct ibv_sge *end = from + n;
-	size_t left = max;
+	uint32_t done = 0;
 
 	for (; from != end; from++) {
-		if (unlikely(from->length > left))
+		if (unlikely(from->length > max - done))
 			return false;
 		ferry_put_bytes(to, (const void *)(uintptr_t)from->addr, from->length);
 		to += from->length;
-		left -= from->length;
+		done += from->length;
 	}
 	head->num_sge = 0;
-	head->inline_len = htole16(max - left);
+	head->inline_len = htole16(done);
 	return true;
 }
 
