@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=sh
 #
-# For scenarios: sourced before each. Prints TAP. The runner sets GUEST_INDEX, GUESTS, NICS, DMA, IOMMU, COHERENT, VCPUS, MACHINE.
+# For scenarios: sourced before each. Prints TAP. The runner sets GUEST_INDEX, GUESTS, NICS, DMA, IOMMU, COHERENT, VCPUS, MACHINE,
+# and PATIENCE, by which all limits of time are multiplied.
 
 TESTS=0
 COMPLETE=
@@ -70,13 +71,13 @@ limit() {
 	if [ "$(command -v "$1")" = "$1" ]; then
 		"$@"
 	else
-		timeout "$_seconds" "$@"
+		timeout $((_seconds * ${PATIENCE:-1})) "$@"
 	fi
 }
 
 # wait_for SECONDS COMMAND...: until the command succeeds.
 wait_for() {
-	_until=$(($(cut -d . -f 1 /proc/uptime) + $1))
+	_until=$(($(cut -d . -f 1 /proc/uptime) + $1 * ${PATIENCE:-1}))
 	shift
 	until "$@"; do
 		[ "$(cut -d . -f 1 /proc/uptime)" -lt $_until ] || return 1
@@ -133,6 +134,21 @@ load_ferry() {
 	FERRY_NETDEV=$(netdev_of "$FERRY")
 }
 unload_ferry() { modprobe -r ferry; }
+
+# What is left of NICs of ours whose process is gone leaves the PCI bus (or all of them, if some are alive).
+remove_nics() {
+	for _dev in /sys/bus/pci/devices/*; do
+		[ "$(cat "$_dev/vendor" "$_dev/device" | tr '\n' ' ')" = "0x1af4 0x10f0 " ] && echo 1 >"$_dev/remove"
+	done
+}
+
+# plug_nic [N [OPTION...]]: a new ferry-vnic N in a spare slot, until the PCI bus has it.
+plug_nic() {
+	host nic-start "$@" && host nic-plug "${1:-0}" || return
+	echo 1 >/sys/bus/pci/rescan
+	wait_for 20 nic_on_bus
+}
+nic_on_bus() { grep -qs 0x10f0 /sys/bus/pci/devices/*/device; }
 
 # net_up NETDEV ADDRESS/BITS
 net_up() {

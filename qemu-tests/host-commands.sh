@@ -70,10 +70,15 @@ host_nic_signal() { kill -"$2" "${PID[nic$1.${3:-0}]}"; }
 # nic-start [N [OPTION...]]: a process again, for a guest that will plug it. nic-restart [N [OPTION...]].
 host_nic_start() { start_nic "$1" "${2:-0}" "${@:3}"; }
 host_nic_restart() { host_nic_kill "$1" "${2:-0}" && start_nic "$1" "${2:-0}" "${@:3}"; }
-# nic-plug [N [SLOT]]: a PCI device for the running ferry-vnic N, in that slot (needs "hotplug: yes"; by default in the spare one).
-# Where the kernel has no PCIe hotplug (Debian's for riscv64) the guest must rescan the bus. There is no nic-unplug: device_del of
-# any vfio-user device makes QEMU 11.1.2 abort. The guest can remove the old device by sysfs; it stays in its slot.
-host_nic_plug() { qmp "$1" device_add "$(nic_device "$1" "${2:-0}" "${3:-${WANT[nics]}}")"; }
+# nic-plug [N]: a PCI device for the running ferry-vnic N, in the next spare slot (needs "hotplug: SLOTS"). Where the kernel has no
+# PCIe hotplug (Debian's for riscv64) the guest must rescan the bus. There is no nic-unplug: device_del of any vfio-user device makes
+# QEMU 11.1.2 abort. The guest removes the old device by sysfs, and it stays in its slot.
+host_nic_plug() {
+	local slot=${NEXT_SLOT[$1]:-${WANT[nics]}}
+	[ "$slot" -lt $((WANT[nics] + WANT[hotplug])) ] || { echo "no spare slot is left"; return 1; }
+	NEXT_SLOT[$1]=$((slot + 1))
+	qmp "$1" device_add "$(nic_device "$1" "${2:-0}" "$slot")"
+}
 # cpu-usage [N]: the CPU time that ferry-vnic has used, and the time now, in microseconds.
 host_cpu_usage() {
 	local file used total=0

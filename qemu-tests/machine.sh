@@ -104,7 +104,7 @@ stop_nic() {
 # nic_device GUEST NUMBER SLOT
 nic_device() {
 	local place=
-	[ "${WANT[hotplug]}" = no ] || place=",\"id\":\"in-slot$3\",\"bus\":\"slot$3\""
+	[ "${WANT[hotplug]}" = 0 ] || place=",\"id\":\"in-slot$3\",\"bus\":\"slot$3\""
 	printf '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"}%s}' "$(nic_socket "$1" "$2")" "$place"
 }
 
@@ -142,8 +142,19 @@ non_coherent_tree() {
 	printf '%s' "$tree.dtb.new"
 }
 
+# add_slots: for every NIC, and the spare ones.
+add_slots() {
+	local n always_on=
+	# A kernel without PCIe hotplug would not switch a slot on.
+	[ "$GUEST" = x86_64 ] || always_on=',"power_controller_present":false'
+	for ((n = 0; n < WANT[nics] + WANT[hotplug]; n++)); do
+		ARGUMENTS+=(-device "$(printf '{"driver":"pcie-root-port","id":"slot%d","chassis":%d,"addr":"%x.%x","multifunction":true%s}' \
+			$n $((n + 1)) $((16 + n / 8)) $((n % 8)) "$always_on")")
+	done
+}
+
 start_guest() {
-	local g=$1 n peer port kernel=/env/kernel-$GUEST-$GUEST_KERNEL append always_on=
+	local g=$1 n peer port kernel=/env/kernel-$GUEST-$GUEST_KERNEL append
 	append="console=ttyS0 quiet panic=-1 ${WANT[append]}"
 	machine_arguments
 	[ "${WANT[coherent]}" = yes ] || ARGUMENTS+=(-dtb "$(non_coherent_tree)")
@@ -180,11 +191,7 @@ start_guest() {
 		;;
 	virtio) ARGUMENTS+=(-device '{"driver":"virtio-iommu-pci"}') ;;
 	esac
-	# A kernel without PCIe hotplug would not switch a slot on.
-	[ "$GUEST" = x86_64 ] || always_on=',"power_controller_present":false'
-	for ((n = 0; n <= WANT[nics]; n++)); do
-		[ "${WANT[hotplug]}" = no ] || ARGUMENTS+=(-device "{\"driver\":\"pcie-root-port\",\"id\":\"slot$n\",\"chassis\":$((n + 1)),\"slot\":$((n + 1))$always_on}")
-	done
+	[ "${WANT[hotplug]}" = 0 ] || add_slots
 	for ((n = 0; n < WANT[nics]; n++)); do
 		ARGUMENTS+=(-device "$(nic_device "$g" "$n" "$n")")
 	done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 180
+# timeout: 400
 #
 # Between post and completion there is no system call: a pingpong of 1,000 rounds and one of 100,000 make the same number.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# hotplug: yes
+# hotplug: 3
 # timeout: 240
 # expect: ferry .*(lost|dead|fatal|stopped)
 #
@@ -23,18 +23,16 @@ for time in first second; do
 	run "$time: ibv_devices does not hang" ibv_devices
 	run "$time: the driver can be removed" unload_ferry
 	is "$time: and no device is left" "$(ferry_devices)" ""
-	run "$time: what is left of the NIC is unplugged" host nic-unplug
-	run "$time: a new one starts" host nic-start
-	run "$time: and is plugged" host nic-plug
+	run "$time: what is left of the NIC is removed" remove_nics
+	run "$time: a new one is plugged" plug_nic
 	run "$time: the driver takes it" load_ferry
 	run "$time: and traffic runs again" pingpong -n 200 -c
 done
 
 # The driver stays, and the NIC is changed under it.
 run "the NIC is killed" host nic-kill
-run "and unplugged with the driver loaded" host nic-unplug
+run "and removed with the driver loaded" remove_nics
 run "the device goes" wait_for 20 gone
-run "a new one starts" host nic-start
-run "and is plugged" host nic-plug
+run "a new one is plugged" plug_nic
 run "the driver takes it by itself" load_ferry
 run "and traffic runs again" pingpong -n 200 -c

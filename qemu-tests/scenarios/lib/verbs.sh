@@ -47,23 +47,25 @@ perf() {
 resources() { rdma resource show "$DEV" | sed -n "s/.* $1 \([0-9]*\).*/\1/p"; }
 all_resources() { rdma resource show "$DEV" | sed 's/^[0-9]*: //'; }
 
-# Two guests: server and client of one command, over the first guest's address. both NAME ADDRESS COMMAND...
-# The command of the client gets the address behind it.
+# both NAME ADDRESS COMMAND...: in two guests, the command as server in the first and as client in the second, where the address
+# of the server stands behind it.
+BOTH=0
 both() {
-	_name=$1 _address=$2
+	BOTH=$((BOTH + 1))
+	_both=$1 _address=$2
 	shift 2
 	if [ "$GUEST_INDEX" = 0 ]; then
 		sh -c "exec $*" >/tmp/both.server 2>&1 &
 		_server=$!
 		wait_for 20 listening $_server "${PORT:-18515}"
-		barrier "$_name"
+		barrier "both$BOTH"
 		wait $_server
 		_status=$?
-		is "$_name, server" $_status 0
+		is "$_both, server" $_status 0
 		[ $_status = 0 ] || diag "$(tail -n 20 /tmp/both.server)"
 	else
-		barrier "$_name"
-		run "$_name, client" sh -c "exec $* $_address"
+		barrier "both$BOTH"
+		run "$_both, client" sh -c "exec $* $_address"
 	fi
-	barrier "$_name done"
+	barrier "both$BOTH"
 }
