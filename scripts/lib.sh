@@ -37,7 +37,15 @@ need_root() { [ "$(id -u)" = 0 ] || die "needs root, to build and enter its own 
 
 check_guest() {
 	[ -n "${DEB_ARCH[$GUEST]:-}" ] || die "GUEST=$GUEST: riscv64 or x86_64"
-	case $GUEST_KERNEL in newest | 6.12) ;; *) die "GUEST_KERNEL=$GUEST_KERNEL: newest or 6.12" ;; esac
+	case $GUEST_KERNEL in newest | 6.12 | debug) ;; *) die "GUEST_KERNEL=$GUEST_KERNEL: newest, 6.12 or debug" ;; esac
+}
+
+# The release that a kernel's userland is of.
+userland_of() {
+	case $1 in
+	debug) printf 'newest' ;;
+	*) printf '%s' "$1" ;;
+	esac
 }
 
 # ---------------------------------------------------------------- the cache
@@ -120,7 +128,7 @@ make_piece() {
 		remove_tree "$dir"
 		mv "$work" "$dir"
 		forget_old "$name" "$id"
-		say "$name: $(tr '\n' ' ' <"$dir/versions")($(seconds_since "$began") s)"
+		say "$(cat "$dir/versions") ($(seconds_since "$began") s)"
 		cat "$CACHE"/*/versions >"$CACHE/versions"
 	fi
 	exec {lock}>&-
@@ -139,13 +147,14 @@ source "$TOP/scripts/pieces.sh"
 
 # All that a guest of GUEST and GUEST_KERNEL is made from.
 guest_pieces() {
-	local kind
+	local userland
+	userland=$(userland_of "$GUEST_KERNEL")
 	need_host_packages
 	piece root
-	for kind in kernel userland base; do
-		piece "$kind-$GUEST-$GUEST_KERNEL"
-	done
-	piece "rdmacore-$GUEST_KERNEL"
+	piece "kernel-$GUEST-$GUEST_KERNEL"
+	piece "userland-$GUEST-$userland"
+	piece "base-$GUEST-$GUEST_KERNEL"
+	piece "rdmacore-$userland"
 }
 
 # Inside the root: links to the module's sources in DIR, since kernels before 6.13 cannot build outside of them.
@@ -160,5 +169,7 @@ link_sources() {
 kbuild() {
 	local dir=$1
 	shift
-	make -j"$(nproc)" -C "/env/kernel-$GUEST-$GUEST_KERNEL/headers" M="$dir" ARCH="${KBUILD_ARCH[$GUEST]}" CROSS_COMPILE="${CROSS[$GUEST]}" "$@"
+	# Headers name the compiler that built the kernel; the root has one, newer or the same.
+	make -j"$(nproc)" -C "/env/kernel-$GUEST-$GUEST_KERNEL/headers" M="$dir" ARCH="${KBUILD_ARCH[$GUEST]}" \
+		CROSS_COMPILE="${CROSS[$GUEST]}" CC="${CROSS[$GUEST]}gcc" "$@"
 }

@@ -6,6 +6,7 @@
 #
 #   root                    amd64 system with QEMU, compilers and checkers: everything of ours runs inside it
 #   kernel-GUEST-RELEASE    kernel image, modules, and headers to build against
+#   kernel-GUEST-debug      the same, configured to find faults, and compiled here; its userland is the newest
 #   userland-GUEST-RELEASE  packages of the guest, unpacked
 #   base-GUEST-RELEASE      the initramfs made of the two
 #   rdmacore-RELEASE        source of the rdma-core that the userland has
@@ -22,7 +23,7 @@ suites_for() {
 
 ROOT_PACKAGES='
 	qemu-system-riscv qemu-system-x86 device-tree-compiler
-	make gcc libc6-dev gcc-riscv64-linux-gnu libc6-dev-riscv64-cross clang libclang-rt-dev sparse
+	make flex bison libelf-dev gcc libc6-dev gcc-riscv64-linux-gnu libc6-dev-riscv64-cross clang libclang-rt-dev sparse
 	cmake ninja-build pkgconf libglib2.0-dev libelf1t64 python3
 	pahole cpio zstd xz-utils kmod bc busybox iproute2 herdtools7 tshark shellcheck'
 GUEST_PACKAGES='
@@ -31,11 +32,17 @@ GUEST_PACKAGES='
 # With what they depend on, as modules.dep has it. A name that a kernel has not is passed over.
 GUEST_MODULES='
 	ib_core ib_uverbs ib_umad rdma_cm rdma_ucm rdma_rxe ib_ipoib
-	virtio_pci virtio_net virtio_console virtio_iommu tun dummy veth'
+	virtio_pci virtio_net virtio_console virtio_iommu tun dummy veth
+	crc32_generic crc32c_generic'
 
 # ---------------------------------------------------------------- dispatch
 
-piece_kind() { printf '%s' "${1%%-*}"; }
+piece_kind() {
+	case $1 in
+	kernel-*-debug) printf 'debugkernel' ;;
+	*) printf '%s' "${1%%-*}" ;;
+	esac
+}
 piece_args() { case $1 in *-*) printf '%s' "${1#*-}" ;; esac; }
 guest_of() { printf '%s' "${1%-*}"; }
 release_of() { printf '%s' "${1##*-}"; }
@@ -113,7 +120,7 @@ sources() {
 apt_settings() {
 	local scheme
 	printf '%s\n' 'Acquire::Check-Valid-Until "false";' 'Acquire::Retries "3";' 'APT::Sandbox::User "root";' \
-		'APT::Install-Recommends "false";' "APT::Default-Release \"$1\";"
+		'APT::Install-Recommends "false";' 'APT::Update::Error-Mode "any";' "APT::Default-Release \"$1\";"
 	for scheme in http https; do
 		apt-config dump --format '%f "%v";%n' "Acquire::$scheme::Proxy"
 	done
@@ -222,14 +229,17 @@ make_kernel() {
 fill_kernel() {
 	local suite=$1 dir=$2 arch=$3 name=$4 image headers version rest
 	refresh_own_apt "$suite"
-	depends() { own_apt amd64 "$suite" cache show --no-all-versions "$1:$arch" | sed -n 's/^Depends: //p'; }
-	image=$(depends "linux-image-$arch" | grep -oE 'linux-image-[^ ,]+')
-	headers=$(depends "linux-headers-$arch" | grep -oE 'linux-headers-[^ ,]+')
+	# depends PACKAGE PATTERN: those packages it depends on whose names match.
+	depends() {
+		own_apt amd64 "$suite" cache show --no-all-versions "$1:$arch" | sed -n 's/^Depends: //p' | tr ', ' '\n\n' | sed -nE "/^($2)\$/p"
+	}
+	image=$(depends "linux-image-$arch" 'linux-image-.*')
+	headers=$(depends "linux-headers-$arch" 'linux-headers-.*')
 	version=${image#linux-image-}
 	# The image package of 7.x has only dependencies.
 	rest=$(
-		depends "$image" | grep -oE "linux-(base|binary|modules)-[^ ,]+" | sed "s/\$/:$arch/"
-		depends "$headers" | grep -oE 'linux-(headers-[^ ,]+-common|kbuild-[^ ,]+)'
+		depends "$image" 'linux-(base|binary|modules)-.*' | sed "s/\$/:$arch/"
+		depends "$headers" 'linux-(headers-.*-common|kbuild-.*)'
 	)
 	say "I: fetching $version"
 	mkdir "$dir/.debs"
@@ -244,6 +254,41 @@ fill_kernel() {
 	ln -sr "$dir/usr/src/$headers" "$dir/headers"
 	# Debian's header Makefiles name each other by absolute path: make it the place where the root shows this piece.
 	sed -i "s,/usr/src/,/env/$name/usr/src/," "$dir/headers/Makefile"
+}
+
+# ---------------------------------------------------------------- debug kernel
+
+# debug_options GUEST: what qemu-tests/debug.config asks for.
+debug_options() {
+	awk -v guest="$1" '
+		/^# only / { other = $3 != guest }
+		/^# all$/ { other = 0 }
+		!other && (/^CONFIG_/ || /^# CONFIG_[A-Z0-9_]* is not set$/)' "$TOP/qemu-tests/debug.config"
+}
+
+# The compiler is one of them, since what is built for a kernel wants the one that built the kernel.
+inputs_debugkernel() {
+	suites_for newest
+	debug_options "$(guest_of "$1")"
+	cat "$TOP/scripts/make-debug-kernel"
+	grep -o ' gcc=[^ ]*' "$(piece_path root)/versions"
+}
+
+make_debugkernel() {
+	local dir=$1 name=$2
+	from_suites newest "$dir" fill_debugkernel
+	FERRY_CACHE_WRITABLE=1 nice -n 19 "$TOP/scripts/in-root" scripts/make-debug-kernel "$(guest_of "$name")" "/cache/${dir##*/}" >&2
+	record "$dir" "kernel-$name" "linux=$(cat "$dir/version"), $(cut -d ' ' -f 1,2 --output-delimiter='=' "$dir/packages")"
+}
+
+fill_debugkernel() {
+	local suite=$1 dir=$2 package
+	refresh_own_apt "$suite"
+	package=$(own_apt amd64 "$suite" cache show --no-all-versions linux-source | sed -n 's/^Depends: \(linux-source-[^ ,]*\).*/\1/p')
+	say "I: fetching $package"
+	mkdir "$dir/.debs"
+	(cd "$dir/.debs" && own_apt amd64 "$suite" get -q download "$package" >&2)
+	unpack_debs "$dir"
 }
 
 # ---------------------------------------------------------------- userland
@@ -294,14 +339,18 @@ fill_rdmacore() {
 # ---------------------------------------------------------------- base of the guest's initramfs
 
 inputs_base() {
-	cat "$(piece_path "kernel-$1")/packages" "$(piece_path "userland-$1")/packages" "$TOP/scripts/make-base"
+	local userland
+	userland=userland-$(guest_of "$1")-$(userland_of "$(release_of "$1")")
+	piece_id "kernel-$1"
+	cat "$(piece_path "kernel-$1")/packages" "$(piece_path "$userland")/packages" "$TOP/scripts/make-base"
 	printf '%s' "$GUEST_MODULES"
 }
 
 make_base() {
-	local dir=$1 name=$2
+	local dir=$1 name=$2 userland
+	userland=userland-$(guest_of "$name")-$(userland_of "$(release_of "$name")")
 	# shellcheck disable=SC2086
-	FERRY_CACHE_WRITABLE=1 "$TOP/scripts/in-root" scripts/make-base "/env/kernel-$name" "/env/userland-$name" "/cache/${dir##*/}" $GUEST_MODULES >&2
+	FERRY_CACHE_WRITABLE=1 "$TOP/scripts/in-root" scripts/make-base "/env/kernel-$name" "/env/$userland" "/cache/${dir##*/}" $GUEST_MODULES >&2
 	printf 'base-%s: %s MiB\n' "$name" "$(du -m "$dir/base.cpio" | cut -f 1)" >"$dir/versions"
 }
 fill_base() { :; }
