@@ -133,7 +133,8 @@ load_ferry() {
 	FERRY=$(ferry_devices | head -n 1)
 	FERRY_NETDEV=$(netdev_of "$FERRY")
 }
-unload_ferry() { modprobe -r ferry; }
+# modprobe -r would go on to the modules below it, and fail where those are in use.
+unload_ferry() { rmmod ferry; }
 
 # What is left of NICs of ours whose process is gone leaves the PCI bus (or all of them, if some are alive).
 remove_nics() {
