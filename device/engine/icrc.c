@@ -7,8 +7,6 @@
 #include "state.h"
 
 #define CRC_POLYNOMIAL	0xedb88320u
-#define BTH_LEN		12
-#define UDP_LEN		8
 
 /* Sixteen bytes a step: table k is for a byte with k more behind it. */
 void icrc_init(struct ferry_engine *e)
@@ -47,12 +45,12 @@ static uint32_t crc_update(const struct ferry_engine *e, uint32_t crc, const uin
 	return crc;
 }
 
-/* The header as it counts: @ip_len bytes of IP, then UDP and BTH. */
-static void icrc_mask(uint8_t *h, uint32_t ip_len)
+/* The header as it counts: IP, then UDP and BTH. */
+static void icrc_mask(uint8_t *h, bool v4)
 {
-	uint8_t *udp = h + ip_len, *bth = udp + UDP_LEN;
+	uint8_t *udp = h + (v4 ? IPV4_LEN : IPV6_LEN), *bth = udp + UDP_LEN;
 
-	if (ip_len == 20) {
+	if (v4) {
 		h[1] = 0xff;		/* type of service */
 		h[8] = 0xff;		/* time to live */
 		h[10] = 0xff;		/* checksum */
@@ -70,15 +68,15 @@ static void icrc_mask(uint8_t *h, uint32_t ip_len)
 }
 
 /* @frame from its IP header on; @len bytes up to the ICRC. The value as it is sent. */
-uint32_t icrc(const struct ferry_engine *e, const uint8_t *frame, uint32_t ip_len, uint32_t len)
+uint32_t icrc(const struct ferry_engine *e, const uint8_t *frame, bool v4, uint32_t len)
 {
-	const uint32_t masked = ip_len + UDP_LEN + BTH_LEN;
-	uint8_t head[8 + 40 + UDP_LEN + BTH_LEN];
+	const uint32_t masked = (v4 ? IPV4_LEN : IPV6_LEN) + UDP_LEN + BTH_LEN;
+	uint8_t head[8 + IPV6_LEN + UDP_LEN + BTH_LEN];
 	uint32_t crc;
 
 	memset(head, 0xff, 8);
 	memcpy(head + 8, frame, masked);
-	icrc_mask(head + 8, ip_len);
+	icrc_mask(head + 8, v4);
 	crc = crc_update(e, 0xffffffff, head, 8 + masked);
 	return ~crc_update(e, crc, frame + masked, len - masked);
 }

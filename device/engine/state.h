@@ -137,12 +137,17 @@ bool port_is_up(const struct ferry_engine *e);
 bool gid_is_ours(const struct ferry_engine *e, const uint8_t *gid);
 uint32_t port_roce_mtu(const struct ferry_engine *e);
 
-/* icrc.c, wire.c */
+/* icrc.c, wire.c; the lengths of a frame's headers, in bytes */
+#define IPV4_LEN	20
+#define IPV6_LEN	40
+#define UDP_LEN		8
+#define BTH_LEN		12
+
 void icrc_init(struct ferry_engine *e);
 enum sent wire_send(struct ferry_engine *e, struct qp *qp, const struct ferry_av *av,
 		    const struct packet *packet);
 bool wire_receive(struct ferry_engine *e, const uint8_t *frame, size_t len);
-uint32_t icrc(const struct ferry_engine *e, const uint8_t *frame, uint32_t ip_len, uint32_t len);
+uint32_t icrc(const struct ferry_engine *e, const uint8_t *frame, bool v4, uint32_t len);
 
 struct qp *qp_find(struct ferry_engine *e, uint32_t number);
 

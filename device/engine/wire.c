@@ -7,11 +7,7 @@
 #define ETHERTYPE_IPV4	0x0800
 #define ETHERTYPE_IPV6	0x86dd
 #define IP_PROTO_UDP	17
-#define IPV4_LEN	20
-#define IPV6_LEN	40
-#define UDP_LEN		8
 #define UDP_PORT_ROCE	4791
-#define BTH_LEN		12
 #define RETH_LEN	16
 #define AETH_LEN	4
 #define IMM_LEN		4
@@ -246,7 +242,7 @@ enum sent wire_send(struct ferry_engine *e, struct qp *qp, const struct ferry_av
 		return SENT_BAD_SOURCE;
 	memset(at + payload, 0, pad);
 	at += payload + pad;
-	crc = icrc(e, ip, ip_len, (uint32_t)(at - ip));
+	crc = icrc(e, ip, v4, (uint32_t)(at - ip));
 	put_le32(at, crc);
 	total = (uint32_t)(at - e->frame) + ICRC_LEN;
 	if (!e->port.transmit(e->port.ctx, e->frame, total))
@@ -442,7 +438,7 @@ bool wire_receive(struct ferry_engine *e, const uint8_t *frame, size_t len)
 		stat_inc(e, rx_discards);
 		return true;
 	}
-	if (icrc(e, f.ip, f.ip_len, f.ip_len + UDP_LEN + f.len - ICRC_LEN) !=
+	if (icrc(e, f.ip, f.ip_len == IPV4_LEN, f.ip_len + UDP_LEN + f.len - ICRC_LEN) !=
 	    get_le32(f.transport + f.len - ICRC_LEN)) {
 		stat_inc(e, rx_icrc_errors);
 		return true;
