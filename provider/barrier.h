@@ -47,20 +47,22 @@
  * Orders stores, so that the device finds the WQE and the data behind it; and loads: an
  * application may have read a buffer and post it again at once, and the device's next
  * message must not be what that load returns. udma_to_device_barrier() is too weak for
- * that on RISC-V. (litmus: repost)
+ * that on RISC-V. (litmus: repost-rww)
  *
  * ferry_fence_record_look() - between a record and the look at group word and status page.
  *
  * The device clears the word, or says that it sleeps, and then looks at the records. Both
  * sides store first and look second, so at least one sees the other. On x86 it must be
- * mfence: under emulation a locked instruction may not order anything. It serves an arm
- * and the poll that follows it as well. (litmus: group-word, doorbell-sleep, grp3, arm)
+ * mfence: under emulation a locked instruction may not order anything. An arm
+ * needs no more: its index tells the device what the host has seen. (litmus: group-word,
+ * doorbell-sleep, grp3-recs)
  *
  * ferry_fence_valid_body() - between the phase bit of a CQE and all that it announces: the
- * rest of the CQE, and the data of a receive or a READ. (litmus: valid-body)
+ * rest of the CQE, and the data of a receive or a READ. (litmus: cqe-valid-body)
  *
  * ferry_fence_body_index() - between reading CQEs and wr_ids, and the index that gives
- * their places back. The branch on the phase bit orders that word alone. (litmus: ci-body)
+ * their places back. The branch on the phase bit orders that word alone. (litmus:
+ * ci-body-rw)
  */
 
 #endif

@@ -168,7 +168,8 @@ struct ibv_cq_ex *ferry_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_in
 
 	if (attr->wc_flags & ~(uint64_t)FERRY_CQ_EX_WC_FLAGS ||
 	    flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
-	    !check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) {
+	    !check_comp_mask(attr->comp_mask, IBV_CQ_INIT_ATTR_MASK_FLAGS |
+			     IBV_CQ_INIT_ATTR_MASK_PD)) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}

@@ -8,7 +8,8 @@
 
 #include "ferry.h"
 
-static int ferry_query_device(struct ibv_context *ibctx, const struct ibv_query_device_ex_input *input,
+static int ferry_query_device(struct ibv_context *ibctx,
+			      const struct ibv_query_device_ex_input *input,
 			      struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	struct verbs_device *vdev = verbs_get_device(ibctx->device);
@@ -120,8 +121,6 @@ static struct verbs_context *ferry_alloc_context(struct ibv_device *ibdev, int c
 	if (err)
 		goto err_uninit;
 	ctx->poll = resp.ferry.flags & FERRY_UCTX_POLL;
-	ctx->caps = resp.ferry.caps;
-	ctx->max_inline = resp.ferry.max_inline;
 	pthread_mutex_init(&ctx->lock, NULL);
 	list_head_init(&ctx->record_pages);
 	verbs_set_ops(&ctx->ibv_ctx, &ferry_ops);

@@ -35,8 +35,6 @@ struct ferry_context {
 	void *doorbell;			/* MMIO, write only */
 	const struct ferry_status_page *status;
 	bool poll;			/* the device may read records by itself */
-	uint32_t caps;			/* FERRY_CAP_* */
-	uint32_t max_inline;		/* bytes */
 
 	pthread_mutex_t lock;
 	struct list_head record_pages;	/* struct ferry_record_map, until the context ends */

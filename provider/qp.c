@@ -48,21 +48,30 @@ static void ferry_withdraw_qp(struct ferry_context *ctx, struct ferry_qp *qp)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
-/* @data: where the SGEs start in an entry, bytes. 0 or an errno. */
-static int ferry_init_wq(struct ferry_context *ctx, struct ferry_wq *wq, const struct ferry_ring_map *ring,
-			 const struct ferry_slot_map *slot,
-			 uint32_t depth, uint32_t stride, uint32_t data, enum ferry_db type)
+struct ferry_wq_params {
+	const struct ferry_ring_map *ring;
+	const struct ferry_slot_map *slot;
+	uint32_t depth, stride;
+	uint32_t data;			/* where the SGEs start in an entry, bytes */
+	enum ferry_db type;
+};
+
+/* 0 or an errno. */
+static int ferry_init_wq(struct ferry_context *ctx, struct ferry_wq *wq,
+			 const struct ferry_wq_params *params)
 {
-	wq->mask = depth - 1;
-	wq->shift = __builtin_ctz(stride);
+	const uint32_t room = params->stride - params->data;
+
+	wq->mask = params->depth - 1;
+	wq->shift = __builtin_ctz(params->stride);
 	/* Whatever the driver grants, nothing is written beyond an entry. */
-	wq->max_sge = min_t(uint32_t, wq->max_sge, (stride - data) / sizeof(struct ferry_sge));
-	wq->max_inline = min_t(uint32_t, wq->max_inline, stride - data);
-	wq->wr_id = calloc(depth, sizeof(*wq->wr_id));
+	wq->max_sge = min_t(uint32_t, wq->max_sge, room / sizeof(struct ferry_sge));
+	wq->max_inline = min_t(uint32_t, wq->max_inline, room);
+	wq->wr_id = calloc(params->depth, sizeof(*wq->wr_id));
 	if (!wq->wr_id)
 		return ENOMEM;
-	if (ferry_map_ring(ctx, &wq->ring, ring) ||
-	    ferry_map_bell(ctx, &wq->bell, slot, type, wq->qp->vqp.qp.qp_num))
+	if (ferry_map_ring(ctx, &wq->ring, params->ring) ||
+	    ferry_map_bell(ctx, &wq->bell, params->slot, params->type, wq->qp->vqp.qp.qp_num))
 		return errno;
 	return 0;
 }
@@ -76,6 +85,22 @@ static void ferry_free_wq(struct ferry_wq *wq)
 static int ferry_init_wqs(struct ferry_context *ctx, struct ferry_qp *qp,
 			  const struct ibv_qp_cap *cap, const struct ferry_create_qp_resp *resp)
 {
+	const struct ferry_wq_params sq = {
+		.ring = &resp->sq,
+		.slot = &resp->sq_slot,
+		.depth = resp->sq_depth,
+		.stride = resp->sq_stride,
+		.data = qp->type->data,
+		.type = FERRY_DB_SQ,
+	};
+	const struct ferry_wq_params rq = {
+		.ring = &resp->rq,
+		.slot = &resp->rq_slot,
+		.depth = resp->rq_depth,
+		.stride = resp->rq_stride,
+		.data = sizeof(struct ferry_rqe),
+		.type = FERRY_DB_RQ,
+	};
 	int err;
 
 	qp->sq.qp = qp;
@@ -84,12 +109,8 @@ static int ferry_init_wqs(struct ferry_context *ctx, struct ferry_qp *qp,
 	qp->sq.max_inline = cap->max_inline_data;
 	qp->rq.max_sge = cap->max_recv_sge;
 	list_node_init(&qp->rq.cq_entry);
-	err = ferry_init_wq(ctx, &qp->sq, &resp->sq, &resp->sq_slot, resp->sq_depth,
-			    resp->sq_stride, qp->type->data, FERRY_DB_SQ);
-	if (err || qp->srq)
-		return err;
-	return ferry_init_wq(ctx, &qp->rq, &resp->rq, &resp->rq_slot, resp->rq_depth,
-			     resp->rq_stride, sizeof(struct ferry_rqe), FERRY_DB_RQ);
+	err = ferry_init_wq(ctx, &qp->sq, &sq);
+	return err || qp->srq ? err : ferry_init_wq(ctx, &qp->rq, &rq);
 }
 
 /*
@@ -99,47 +120,60 @@ static int ferry_init_wqs(struct ferry_context *ctx, struct ferry_qp *qp,
  */
 #define FERRY_SQ_DEPTH_MIN	16
 
+/* What the provider refuses without asking the driver. 0 or an errno. */
+static int ferry_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type >= ARRAY_SIZE(ferry_send_types) || !ferry_send_types[attr->qp_type] ||
+	    !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return EOPNOTSUPP;
+	return attr->send_cq && attr->recv_cq ? 0 : EINVAL;
+}
+
+/* The driver's part. 0 or an errno. */
+static int ferry_ask_for_qp(struct ferry_qp *qp, struct ibv_qp_init_attr_ex *attr,
+			    struct ferry_create_qp_answer *resp)
+{
+	const bool wr_ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	struct ibv_create_qp cmd = {};
+	int err;
+
+	if (wr_ops) {
+		err = ferry_set_wr_ops(qp, attr);
+		if (err)
+			return err;
+	}
+	attr->cap.max_send_wr = max_t(uint32_t, attr->cap.max_send_wr, FERRY_SQ_DEPTH_MIN);
+	err = ibv_cmd_create_qp_ex(attr->pd->context, &qp->vqp, attr, &cmd, sizeof(cmd),
+				   &resp->core, sizeof(*resp));
+	if (!err && wr_ops)
+		qp->vqp.comp_mask |= VERBS_QP_EX;
+	return err;
+}
+
 struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ferry_context *ctx = to_fctx(ibctx);
-	const struct ferry_send_type *type = NULL;
 	struct ferry_create_qp_answer resp = {};
-	struct ibv_create_qp cmd = {};
-	struct ferry_qp *qp;
+	struct ferry_qp *qp = NULL;
 	int err;
 
-	if (attr->qp_type < ARRAY_SIZE(ferry_send_types))
-		type = ferry_send_types[attr->qp_type];
-	if (!attr->send_cq || !attr->recv_cq) {
-		errno = EINVAL;
-		return NULL;
-	}
-	if (!type || !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD |
-				      IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	qp = aligned_alloc(_Alignof(struct ferry_qp), sizeof(*qp));
-	if (!qp)
-		return NULL;
-	memset(qp, 0, sizeof(*qp));
-	qp->type = type;
-	qp->ops = ferry_no_send;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
-		err = ferry_set_wr_ops(qp, attr);
-		if (err)
-			goto err_free;
-	}
-	attr->cap.max_send_wr = max_t(uint32_t, attr->cap.max_send_wr, FERRY_SQ_DEPTH_MIN);
-	err = ibv_cmd_create_qp_ex(ibctx, &qp->vqp, attr, &cmd, sizeof(cmd), &resp.core,
-				   sizeof(resp));
+	err = ferry_check_qp_attr(attr);
 	if (err)
 		goto err_free;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		qp->vqp.comp_mask |= VERBS_QP_EX;
+	err = ENOMEM;
+	qp = aligned_alloc(_Alignof(struct ferry_qp), sizeof(*qp));
+	if (!qp)
+		goto err_free;
+	memset(qp, 0, sizeof(*qp));
+	qp->type = ferry_send_types[attr->qp_type];
+	qp->ops = ferry_no_send;
 	qp->srq = attr->srq ? to_fsrq(attr->srq) : NULL;
 	qp->sq.lock.none = ferry_pd_single(attr->pd);
 	qp->rq.lock.none = ferry_pd_single(attr->pd);
+	err = ferry_ask_for_qp(qp, attr, &resp);
+	if (err)
+		goto err_free;
 	err = ferry_init_wqs(ctx, qp, &attr->cap, &resp.ferry);
 	if (err)
 		goto err_destroy;

@@ -24,8 +24,8 @@ static int ferry_map_chunks(int fd, void *at, const struct ferry_ring_map *map)
 	uint32_t done;
 
 	for (done = 0; done < map->bytes; done += map->chunk_bytes)
-		if (mmap(at + done, map->chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-			 fd, map->offset + done) == MAP_FAILED)
+		if (mmap(at + done, map->chunk_bytes, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED, fd, map->offset + done) == MAP_FAILED)
 			return -1;
 	return madvise(at, map->bytes, MADV_DONTFORK);
 }
