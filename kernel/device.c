@@ -217,10 +217,13 @@ static void ferry_device_wake_waiters(struct ferry_dev *dev)
 	struct ferry_object *cq;
 	unsigned long index;
 
+	/* NAPI is among them: it runs when this ends. */
+	local_bh_disable();
 	xa_lock_irq(&dev->cqs);
 	xa_for_each(&dev->cqs, index, cq)
 		cq->event(cq, FERRY_EVENT_COMPLETION);
 	xa_unlock_irq(&dev->cqs);
+	local_bh_enable();
 }
 
 /*

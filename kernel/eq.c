@@ -153,9 +153,12 @@ static irqreturn_t ferry_eq_thread(int irq, void *data)
 	bool more;
 
 	do {
+		/* NAPI that an event scheduled runs at once, not after the next interrupt. */
+		local_bh_disable();
 		spin_lock_irq(&eq->lock);
 		more = ferry_eq_take(eq);
 		spin_unlock_irq(&eq->lock);
+		local_bh_enable();
 		cond_resched();
 	} while (more && !ferry_is_lost(eq->dev));
 	return IRQ_HANDLED;
