@@ -148,7 +148,7 @@ add_slots() {
 	# A kernel without PCIe hotplug would not switch a slot on.
 	[ "$GUEST" = x86_64 ] || always_on=',"power_controller_present":false'
 	for ((n = 0; n < WANT[nics] + WANT[hotplug]; n++)); do
-		ARGUMENTS+=(-device "$(printf '{"driver":"pcie-root-port","id":"slot%d","chassis":%d,"addr":"%x.%x","multifunction":true,"pref64-reserve":"16M"%s}' \
+		ARGUMENTS+=(-device "$(printf '{"driver":"pcie-root-port","id":"slot%d","chassis":%d,"addr":"%x.%x","multifunction":true,"pref64-reserve":16777216%s}' \
 			$n $((n + 1)) $((16 + n / 8)) $((n % 8)) "$always_on")")
 	done
 }

@@ -29,14 +29,17 @@ done
 GUEST_INDEX=$((1 - GUEST_INDEX))
 both "pingpong, the other way round" 10.1.0.2 "ibv_rc_pingpong -d $DEV -g $GID -n 300 -c"
 for tool in ib_write ib_read ib_send; do
-	both "${tool}_bw" 10.1.0.2 "${tool}_bw -d $DEV -x $GID -F -s 65536 -n 100"
-	both "${tool}_lat" 10.1.0.2 "${tool}_lat -d $DEV -x $GID -F -s 8 -n 100"
+	# READs under way: perftest wants Soft-RoCE's 128 of both, and we can have 16.
+	outs=
+	[ $tool != ib_read ] || outs='-o 16'
+	both "${tool}_bw" 10.1.0.2 "${tool}_bw -d $DEV -x $GID -F -s 65536 -n 100 $outs"
+	both "${tool}_lat" 10.1.0.2 "${tool}_lat -d $DEV -x $GID -F -s 8 -n 100 $outs"
 done
 GUEST_INDEX=$((1 - GUEST_INDEX))
 
-# What Soft-RoCE itself does not survive is left out on both sides.
+# Each kind of operation with each MTU. (All kinds at once make Soft-RoCE warn, at rxe_mr_copy(), and break the connection.)
 if [ "$GUEST_INDEX" = 0 ]; then
-	tap data data --dev "$DEV" --listen 19002 --memory 300000 --iterations 3 --plain
+	tap data data --dev "$DEV" --listen 19002 --memory 300000 --iterations 3 --plain --only MTU
 else
-	tap data data --dev "$DEV" --peer 10.1.0.1:19002 --memory 300000 --iterations 3 --plain
+	tap data data --dev "$DEV" --peer 10.1.0.1:19002 --memory 300000 --iterations 3 --plain --only MTU
 fi
