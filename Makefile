@@ -8,22 +8,26 @@ TARGETS := \
 	"check-all:the same, with all that takes long, and Linux 6.12" \
 	"shell:a guest with the NIC, driver and tools, to play with" \
 	"bench:Ferry beside Soft-RoCE in one guest" \
+	"bench-engine:the engine alone, at full speed" \
 	"build:build everything for GUEST" \
 	"modules:the driver for your own kernel: KDIR= ARCH= CROSS_COMPILE=" \
 	"update:fetch the environment anew" \
 	"clean:remove what was built here (the cache stays)" \
 	"help:this list"
 
-.PHONY: run check check-all shell bench build modules update clean help
+.PHONY: run check check-all shell bench bench-engine build modules update clean help
 
 help:
 	@printf 'GUEST=riscv64 (default) or x86_64 chooses the guest.\n\n'
-	@for target in $(TARGETS); do printf 'make %-10s %s\n' "$${target%%:*}" "$${target#*:}"; done
+	@for target in $(TARGETS); do printf 'make %-12s %s\n' "$${target%%:*}" "$${target#*:}"; done
 
 run check shell bench build update:
 	@scripts/$@
 check-all:
 	@scripts/check --all
+bench-engine:
+	@scripts/build device
+	@scripts/in-root make --no-print-directory -C device O=/ferry/build/device bench-engine
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 modules:
