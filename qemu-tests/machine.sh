@@ -202,9 +202,9 @@ start_guest() {
 	else
 		ARGUMENTS+=(-serial "file:$LOG/console$g.log")
 	fi
-	cat /env/base-"$GUEST-$GUEST_KERNEL"/base.cpio "$MACHINE_OUT/overlay.cpio" >"$SOCKETS/initrd"
+	cat /env/base-"$GUEST-$GUEST_KERNEL"/base.cpio "$MACHINE_OUT/overlay.cpio" >"$SOCKETS/initrd$g"
 	# shellcheck disable=SC2206
-	ARGUMENTS+=(-nodefaults -display none -kernel "$kernel/vmlinuz" -initrd "$SOCKETS/initrd" -append "$append" ${WANT[qemu]})
+	ARGUMENTS+=(-nodefaults -display none -kernel "$kernel/vmlinuz" -initrd "$SOCKETS/initrd$g" -append "$append" ${WANT[qemu]})
 	printf '%q ' "qemu-system-$GUEST" "${ARGUMENTS[@]}" >"$LOG/qemu$g.command"
 	(
 		set +e
