@@ -205,6 +205,17 @@ static int reserved_set(const struct admin_command *command, const union ferry_a
 	return at;
 }
 
+/* Whether this is the command to be refused. */
+static bool admin_refuse(struct ferry_engine *e, uint16_t opcode)
+{
+	if (!e->admin.refuse || --e->admin.refuse)
+		return false;
+	if (e->admin.refuse_each)
+		e->admin.refuse_each++;
+	engine_log(e, FERRY_LOG_INFO, "a command was refused: opcode %u", (unsigned int)opcode);
+	return true;
+}
+
 /* Whether the command is well-formed: its handler, or what is wrong. */
 static enum ferry_admin_status admin_check(struct ferry_engine *e,
 					   const union ferry_admin_sqe *cmd,
@@ -214,7 +225,7 @@ static enum ferry_admin_status admin_check(struct ferry_engine *e,
 	uint16_t opcode = le16(cmd->head.opcode);
 	int at;
 
-	if (e->admin.refuse && !--e->admin.refuse)
+	if (admin_refuse(e, opcode))
 		return FERRY_ADMIN_REFUSED;
 	if (opcode >= FERRY_ADMIN_OP_COUNT)
 		return FERRY_ADMIN_BAD_OPCODE;

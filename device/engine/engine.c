@@ -52,6 +52,8 @@ static void engine_init(struct ferry_engine *e)
 	memset(e->admin.asq, 0, sizeof(e->admin.asq));
 	memset(e->admin.acq, 0, sizeof(e->admin.acq));
 	e->admin.shift = 0;
+	if (e->admin.refuse_each)
+		e->admin.refuse = e->admin.refuse_each;
 	memset(e->counters, 0, sizeof(e->counters));
 	port_reset(e);
 }
@@ -246,7 +248,10 @@ void ferry_engine_reg_write(struct ferry_engine *e, uint32_t offset, uint32_t va
 
 void ferry_engine_refuse(struct ferry_engine *e, uint32_t nth)
 {
-	e->admin.refuse = nth;
+	const bool each = nth == FERRY_REFUSE_EACH;
+
+	e->admin.refuse_each = each;
+	e->admin.refuse = each ? 1 : nth;
 }
 
 /* ---------------------------------------------------------------------- from outside */

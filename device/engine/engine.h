@@ -68,7 +68,12 @@ void ferry_engine_reset(struct ferry_engine *engine);
  */
 void ferry_engine_unmapped(struct ferry_engine *engine, uint64_t addr, uint64_t len);
 
-/* For tests: the @nth admin command from now is answered FERRY_ADMIN_REFUSED; 0: none. */
+/*
+ * For tests: the @nth admin command from now is answered FERRY_ADMIN_REFUSED; 0: none.
+ * FERRY_REFUSE_EACH: of those behind a reset the first, until it has met one; behind the
+ * next reset the second; and so on.
+ */
+#define FERRY_REFUSE_EACH	UINT32_MAX
 void ferry_engine_refuse(struct ferry_engine *engine, uint32_t nth);
 
 #endif

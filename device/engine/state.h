@@ -33,6 +33,7 @@ struct admin {
 	uint32_t pi;		/* as rung last */
 	uint32_t ci;
 	uint32_t refuse;	/* the command that is refused, counted down; 0: none */
+	uint32_t refuse_each;	/* what refuse is to be behind the next reset; 0: unchanged */
 	struct region sq, cq;
 	union ferry_admin_sqe cmd;
 	struct ferry_admin_cqe answer;

@@ -496,18 +496,35 @@ static void dma_fault(void)
 
 static void refused(void)
 {
-	unsigned int i;
+	unsigned int i, k;
 
 	start();
 	for (i = 1; i < 5; i++) {
-		unsigned int k;
-
 		ferry_engine_refuse(host->engine, i);
 		for (k = 1; k < 7; k++)
 			need_eq(host_admin_object(host, FERRY_ADMIN_NOP, 0, NULL),
 				k == i ? FERRY_ADMIN_REFUSED : FERRY_ADMIN_OK);
 	}
 	rig_free(&rig);
+}
+
+/* Behind each reset one later, when the one before has been met. */
+static void each_refused(void)
+{
+	struct host_options o = { .bare = true };
+	unsigned int i, k;
+
+	host = host_create(&o);
+	ferry_engine_refuse(host->engine, FERRY_REFUSE_EACH);
+	for (i = 1; i < 5; i++) {
+		ferry_engine_reset(host->engine);
+		ferry_engine_reset(host->engine);
+		need(host_enable(host));
+		for (k = 1; k < 7; k++)
+			need_eq(host_admin_object(host, FERRY_ADMIN_NOP, 0, NULL),
+				k == i ? FERRY_ADMIN_REFUSED : FERRY_ADMIN_OK);
+	}
+	host_destroy(host);
 }
 
 /* ---- queries */
@@ -790,6 +807,7 @@ int main(int argc, char **argv)
 		TAP_TEST(no_resources, "NO_RESOURCES: every allocation fails once"),
 		TAP_TEST(dma_fault, "DMA_FAULT: a page list that cannot be read"),
 		TAP_TEST(refused, "REFUSED by the operator"),
+		TAP_TEST(each_refused, "REFUSED one after the other"),
 		TAP_TEST(limits, "limits and port are told"),
 		TAP_TEST(large_mrs, "MRs of every block size, and of a million pages"),
 		TAP_TEST(many_qps, "as many QPs as the device promises"),

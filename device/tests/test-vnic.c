@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "dma.h"
+#include "engine.h"
 #include "impair.h"
 #include "link.h"
 #include "log.h"
@@ -438,7 +439,8 @@ static void test_options(void)
 	static const char *bad[] = {
 		"", "--socket", "--socket s extra", "--socket s --dma fast", "--socket s --bogus",
 		"--socket s --vectors 0", "--socket s --vectors 257", "--socket s --vectors 1x",
-		"--socket s --refuse 0", "--socket s --refuse -1", "--socket s --mac 1:2:3:4:5:6",
+		"--socket s --refuse 0", "--socket s --refuse -1", "--socket s --refuse all",
+		"--socket s --mac 1:2:3:4:5:6",
 		"--socket s --mac 01:00:00:00:00:01", "--socket s --mac 00:00:00:00:00:00",
 		"--socket s --mac 02:00:00:00:00:0g", "--socket s --impair loss",
 	};
@@ -460,6 +462,8 @@ static void test_options(void)
 	need(o.message && o.vectors == 7 && o.refuse == 3 && o.impaired && o.verbose);
 	need(!memcmp(o.mac, "\x02\xaa\xbb\xcc\xdd\xee", 6) && o.impair.seed == 9);
 	need(!strcmp(o.pcap, "f") && !strcmp(o.link, "tap:t0"));
+	need_eq(parse("--socket s --refuse each", &o), OPTIONS_RUN);
+	need_eq(o.refuse, FERRY_REFUSE_EACH);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		need_that(parse(bad[i], &o) == OPTIONS_BAD, "\"%s\" is taken", bad[i]);
 }

@@ -19,7 +19,7 @@ struct nic_config {
 	uint8_t mac[6];
 	unsigned int vectors;
 	bool message;
-	uint32_t refuse;
+	uint32_t refuse;		/* as ferry_engine_refuse() takes it */
 	uint64_t dma_timeout;		/* ns, with message */
 	struct link *link;		/* taken over, also when nic_init() fails */
 	struct pcap *pcap;		/* likewise; or NULL */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine.h"
 #include "ferry_hw.h"
 #include "log.h"
 #include "options.h"
@@ -39,7 +40,8 @@ static const char usage[] =
 "                        another does not get there\n"
 "  --impair LIST         a bad link, in both directions, for tests:\n"
 "                        loss=P,dup=P,reorder=P,corrupt=P,seed=N; P as 0.01 or 1%\n"
-"  --refuse N            answer the N-th admin command with an error, for tests\n"
+"  --refuse N|each       for tests: answer the N-th admin command with an error; each: behind a\n"
+"                        reset the first, behind the next reset the second, and so on\n"
 "  --verbose             say more\n"
 "  --help, --version\n"
 "\n"
@@ -113,6 +115,17 @@ static bool parse_dma(const char *text, bool *message)
 	return false;
 }
 
+static bool parse_refuse(const char *text, uint32_t *refuse)
+{
+	unsigned long value = FERRY_REFUSE_EACH;
+
+	if (strcmp(text, "each") &&
+	    !parse_number("refuse", text, 1, FERRY_REFUSE_EACH - 1, &value))
+		return false;
+	*refuse = (uint32_t)value;
+	return true;
+}
+
 enum { OPT_SOCKET = 256, OPT_LINK, OPT_MAC, OPT_DMA, OPT_VECTORS, OPT_PCAP, OPT_IMPAIR,
        OPT_REFUSE, OPT_VERBOSE, OPT_HELP, OPT_VERSION };
 
@@ -162,10 +175,7 @@ static bool take(int option, struct options *o, bool *mac_given)
 		o->vectors = (unsigned int)value;
 		return true;
 	case OPT_REFUSE:
-		if (!parse_number("refuse", optarg, 1, UINT32_MAX, &value))
-			return false;
-		o->refuse = (uint32_t)value;
-		return true;
+		return parse_refuse(optarg, &o->refuse);
 	default:
 		return false;
 	}

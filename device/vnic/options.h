@@ -16,7 +16,7 @@ struct options {
 	bool verbose;
 	uint8_t mac[6];
 	unsigned int vectors;
-	uint32_t refuse;
+	uint32_t refuse;		/* as ferry_engine_refuse() takes it */
 	struct impair_config impair;
 };
 

@@ -26,7 +26,7 @@ typedef void (*shard_work)(void *arg);
 struct shard_config {
 	struct ferry_engine_config engine;
 	bool message;			/* DMA by messages */
-	uint32_t refuse;		/* the admin command to refuse; 0: none */
+	uint32_t refuse;		/* as ferry_engine_refuse() takes it */
 	struct irq_table *irqs;
 	struct dma_message *messages;	/* with message */
 	struct link *link;		/* taken over, also when shard_init() fails */
