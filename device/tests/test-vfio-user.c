@@ -8,6 +8,7 @@
 #include <linux/pci_regs.h>
 #include <linux/vfio.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 
 #include "clock.h"
 #include "ferry_hw.h"
+#include "guard.h"
 #include "rng.h"
 #include "server.h"
 #include "tap.h"
@@ -1019,9 +1021,9 @@ static void test_server(void)
 	need(mkdtemp(directory));
 	snprintf(path, sizeof(path), "%s/nic", directory);
 	client_start(&client, false, VECTORS);
-	need_eq(server_init(&server, &client.nic, path), 0);
+	need_eq(server_init(&server, &client.nic, path, -1), 0);
 	need_eq(server_start(&server), 0);
-	need(server_init(&second, &client.nic, path));		/* in use */
+	need(server_init(&second, &client.nic, path, -1));		/* in use */
 	for (i = 0; i < 3; i++) {
 		client.fd = connect_to(path);
 		need(client_version(&client) > 0);
@@ -1041,16 +1043,16 @@ static void test_server(void)
 	need(access(path, F_OK));
 
 	/* What a process that died has left does not stand in the way; a file does. */
-	need_eq(server_init(&server, &client.nic, path), 0);
+	need_eq(server_init(&server, &client.nic, path, -1), 0);
 	close(server.listen_fd);
 	server.listen_fd = -1;
 	server.ino = 0;
 	server_destroy(&server);
 	need(!access(path, F_OK));
-	need_eq(server_init(&second, &client.nic, path), 0);
+	need_eq(server_init(&second, &client.nic, path, -1), 0);
 	server_destroy(&second);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
-	need(server_init(&server, &client.nic, path));
+	need(server_init(&server, &client.nic, path, -1));
 	unlink(path);
 	rmdir(directory);
 	client_stop(&client);
@@ -1072,7 +1074,7 @@ static void lose_memory(const char *path)
 	unlink(file_path);
 	need_eq(ftruncate(file, MEMORY_SIZE), 0);
 	start(false);
-	need_eq(server_init(&server, &client.nic, path), 0);
+	need_eq(server_init(&server, &client.nic, path, -1), 0);
 	need_eq(client_map(&client, MEMORY, MEMORY_SIZE, RW, file, 0), 0);
 	shard_call(&client.nic.shard, read_memory, &word);
 	need_eq(ftruncate(file, 0), 0);
@@ -1108,6 +1110,76 @@ static void test_memory_shrinks(void)
 	rmdir(directory);
 }
 
+/* One request that wants an answer, a message that wants none, and half of one. */
+static void send_unread(int fd)
+{
+	struct {
+		struct vfio_user_header request;
+		struct vfio_user_access access;
+		struct vfio_user_header reply;
+		uint32_t half[2];
+	} bytes = {
+		.request = { .id = 7, .command = VFIO_USER_REGION_READ,
+			     .size = sizeof(bytes.request) + sizeof(bytes.access) },
+		.reply = { .id = 8, .command = VFIO_USER_DMA_WRITE, .size = sizeof(bytes.reply),
+			   .flags = VFIO_USER_REPLY },
+	};
+
+	need_eq(send(fd, &bytes, sizeof(bytes), 0), sizeof(bytes));
+}
+
+/* The end can be read as one: ECONNRESET is what QEMU does not survive. */
+static void expect_farewell(int fd)
+{
+	struct vfio_user_header head;
+
+	need_eq(recv(fd, &head, sizeof(head), MSG_WAITALL), sizeof(head));
+	need_eq(head.id, 7);
+	need_eq(head.command, VFIO_USER_REGION_READ);
+	need_eq(head.flags, VFIO_USER_REPLY | VFIO_USER_ERROR);
+	need_eq(head.error, ENODEV);
+	need_eq(recv(fd, &head, sizeof(head), 0), 0);
+	need(send(fd, &head, sizeof(head), MSG_NOSIGNAL) < 0);
+	close(fd);
+}
+
+static void test_farewell(void)
+{
+	int fds[2];
+
+	need_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	send_unread(fds[0]);
+	guard_farewell(fds[1]);
+	close(fds[1]);
+	expect_farewell(fds[0]);
+}
+
+static void test_guard(void)
+{
+	int fds[2], other[2], status, guard_fd;
+	pid_t pid;
+
+	need_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	need_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, other), 0);
+	send_unread(fds[0]);
+	pid = fork();
+	if (!pid) {
+		close(fds[0]);
+		guard_fd = guard_start();
+		need(guard_fd >= 0);
+		guard_client(guard_fd, other[1]);
+		guard_client(guard_fd, -1);
+		guard_client(guard_fd, fds[1]);
+		raise(SIGKILL);
+	}
+	close(fds[1]);
+	need_eq(waitpid(pid, &status, 0), pid);
+	need(WIFSIGNALED(status));
+	expect_farewell(fds[0]);
+	close(other[0]);
+	close(other[1]);
+}
+
 static const struct tap_test tests[] = {
 	TAP_TEST(test_version, "version: agreed once, before all else"),
 	TAP_TEST(test_info, "device, regions and interrupts are described"),
@@ -1129,6 +1201,8 @@ static const struct tap_test tests[] = {
 	TAP_TEST(test_transfer_errors, "transfers by message that fail"),
 	TAP_TEST(test_interrupt_order, "an interrupt stays behind the writes before it"),
 	TAP_TEST(test_server, "the socket: one client, stale names, names in use"),
+	TAP_TEST(test_farewell, "a client is not left with what it has sent unread"),
+	TAP_TEST(test_guard, "nor when the process is killed"),
 	TAP_TEST(test_memory_shrinks, "guest memory that shrinks ends the process with a line"),
 	TAP_TEST(test_sessions, "one client after another finds a fresh NIC"),
 	TAP_TEST(test_wakes, "no write is missed by a shard about to sleep"),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * ferry-vnic: a Ferry NIC in a process of its own. Three threads: this one takes signals,
- * one serves the vfio-user client, one (the shard) runs the engine.
+ * one serves the vfio-user client, one (the shard) runs the engine. And a process that
+ * guards this one.
  */
 #include <errno.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "guard.h"
 #include "log.h"
 #include "nic.h"
 #include "options.h"
@@ -51,6 +53,7 @@ static int run(const struct options *options, const sigset_t *signals)
 		.dma_timeout = DMA_TIMEOUT,
 		.impair = options->impaired ? &options->impair : NULL,
 	};
+	int guard_fd = guard_start();
 	static struct nic nic;
 	static struct server server;
 	int ret = EXIT_FAILURE;
@@ -68,7 +71,7 @@ static int run(const struct options *options, const sigset_t *signals)
 	}
 	if (nic_init(&nic, &config))
 		return ret;
-	if (server_init(&server, &nic, options->socket))
+	if (server_init(&server, &nic, options->socket, guard_fd))
 		goto no_server;
 	if (shard_start(&nic.shard) || server_start(&server))
 		goto no_threads;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guard.h"
 #include "log.h"
 #include "server.h"
 
@@ -24,6 +25,7 @@ static void turn_away(int listen_fd)
 
 	if (fd < 0)
 		return;
+	guard_farewell(fd);
 	close(fd);
 	log_few("turned a second client away: one is connected");
 }
@@ -212,9 +214,12 @@ static void *server_thread(void *arg)
 			poll(&fds[1], 1, 100);
 			continue;
 		}
+		guard_client(server->guard_fd, fd);
 		if (set_client(server, fd))
 			serve(server, fd);
 		set_client(server, -1);
+		guard_farewell(fd);
+		guard_client(server->guard_fd, -1);
 		close(fd);
 	}
 }
@@ -299,12 +304,13 @@ static int listen_at(struct server *server)
 	return 0;
 }
 
-int server_init(struct server *server, struct nic *nic, const char *path)
+int server_init(struct server *server, struct nic *nic, const char *path, int guard_fd)
 {
 	memset(server, 0, sizeof(*server));
 	server->nic = nic;
 	server->client_fd = -1;
 	server->listen_fd = -1;
+	server->guard_fd = guard_fd;
 	pthread_mutex_init(&server->lock, NULL);
 	server->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (server->stop_fd < 0) {
@@ -344,8 +350,9 @@ static void stop_thread(struct server *server)
 {
 	pthread_mutex_lock(&server->lock);
 	server->stopping = true;
+	/* What has come is still answered. */
 	if (server->client_fd >= 0)
-		shutdown(server->client_fd, SHUT_RDWR);
+		shutdown(server->client_fd, SHUT_RD);
 	pthread_mutex_unlock(&server->lock);
 	if (eventfd_write(server->stop_fd, 1))
 		log_error("cannot wake the client's thread: %s", strerror(errno));

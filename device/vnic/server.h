@@ -27,6 +27,7 @@ struct server {
 	ino_t ino;
 	int listen_fd;
 	int stop_fd;
+	int guard_fd;
 	pthread_t thread;
 	bool started;
 	pthread_mutex_t lock;	/* of client_fd */
@@ -34,8 +35,11 @@ struct server {
 	bool stopping;
 };
 
-/* Listens on @path. 0, or -1 after an error line. */
-int server_init(struct server *server, struct nic *nic, const char *path);
+/*
+ * Listens on @path. @guard_fd is of guard_start(), -1: there is no guard. 0, or -1 after an
+ * error line.
+ */
+int server_init(struct server *server, struct nic *nic, const char *path, int guard_fd);
 int server_start(struct server *server);
 
 /* Hangs up on the client, ends the thread, removes the socket. */
