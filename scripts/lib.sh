@@ -174,3 +174,11 @@ kbuild() {
 	make -j"$(nproc)" -C "/env/kernel-$GUEST-$GUEST_KERNEL/headers" M="$dir" ARCH="${KBUILD_ARCH[$GUEST]}" \
 		CROSS_COMPILE="${CROSS[$GUEST]}" CC="${CROSS[$GUEST]}gcc" "$@"
 }
+
+# debug_options GUEST: what qemu-tests/debug.config asks for.
+debug_options() {
+	awk -v guest="$1" '
+		/^# only / { other = $3 != guest }
+		/^# all$/ { other = 0 }
+		!other && (/^CONFIG_/ || /^# CONFIG_[A-Z0-9_]* is not set$/)' "$TOP/qemu-tests/debug.config"
+}

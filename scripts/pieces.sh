@@ -258,14 +258,6 @@ fill_kernel() {
 
 # ---------------------------------------------------------------- debug kernel
 
-# debug_options GUEST: what qemu-tests/debug.config asks for.
-debug_options() {
-	awk -v guest="$1" '
-		/^# only / { other = $3 != guest }
-		/^# all$/ { other = 0 }
-		!other && (/^CONFIG_/ || /^# CONFIG_[A-Z0-9_]* is not set$/)' "$TOP/qemu-tests/debug.config"
-}
-
 # The compiler is one of them, since what is built for a kernel wants the one that built the kernel.
 inputs_debugkernel() {
 	suites_for newest
