@@ -157,13 +157,13 @@ guest_pieces() {
 	piece "rdmacore-$userland"
 }
 
-# Inside the root: links to the module's sources in DIR, since kernels before 6.13 cannot build outside of them. (What "make
-# modules" may have left beside the sources stays out.)
+# Inside the root: link_sources DIR [FROM]: links in DIR to a module's sources, the driver's if not told otherwise, since kernels
+# before 6.13 cannot build outside of them. (What "make modules" may have left beside the sources stays out.)
 link_sources() {
 	mkdir -p "$1"
 	find "$1" -xtype l -delete
 	ln -sfn "$TOP/uapi" "$1/../uapi"
-	find "$TOP/kernel" -type f \( -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild -o -name Kconfig \) -exec ln -sft "$1" {} +
+	find "$TOP/${2:-kernel}" -type f \( -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild -o -name Kconfig \) -exec ln -sft "$1" {} +
 }
 
 # Inside the root: kbuild DIR ARGUMENT..., for GUEST and GUEST_KERNEL.
