@@ -173,8 +173,8 @@ static void exchange_hello(struct link *l, struct hello *mine, struct hello *pee
 	tcp_recv(l->control, peer, sizeof(*peer), false);
 	if (be32toh(peer->magic) != HELLO_MAGIC)
 		die("the other end is no measure-link of this version");
-	rdma_post_recv(&l->rdma, RECEIVES);
 	rdma_connect(&l->rdma, &peer->rdma);
+	rdma_post_recv(&l->rdma, RECEIVES);
 	signal_peer(l);
 	wait_peer(l);
 }

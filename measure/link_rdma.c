@@ -277,6 +277,12 @@ void rdma_connect(struct rdma *r, const struct rdma_address *peer)
 
 /* ---------------------------------------------------------------- work */
 
+static void check(int err, const char *what)
+{
+	if (err)
+		die("cannot %s: %s", what, strerror(err));
+}
+
 void rdma_post_recv(struct rdma *r, unsigned int count)
 {
 	struct ibv_sge sge = {
@@ -287,8 +293,7 @@ void rdma_post_recv(struct rdma *r, unsigned int count)
 	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	while (count--)
-		if (ibv_post_recv(r->qp, &wr, &bad))
-			die("cannot post a receive");
+		check(ibv_post_recv(r->qp, &wr, &bad), "post a receive");
 }
 
 void rdma_post(struct rdma *r, enum kind kind, uint32_t size)
@@ -314,8 +319,7 @@ void rdma_post(struct rdma *r, enum kind kind, uint32_t size)
 
 	if (kind != READ && size <= r->max_inline)
 		wr.send_flags |= IBV_SEND_INLINE;
-	if (ibv_post_send(r->qp, &wr, &bad))
-		die("cannot post");
+	check(ibv_post_send(r->qp, &wr, &bad), "post");
 }
 
 /* Sleeps until there may be a completion. */

@@ -155,8 +155,8 @@ function where_it_pays(    i, size, result, k, each, cpu, tcp_cpu, better, worse
 		cpu = cpu_of("RDMA write", size)
 		tcp_cpu = cpu_of("TCP", size)
 		printf "| %s | %s | %s | %s | %s | %s | %s | %s |\n", size_name(size), result[1], result[2], result[3], result[4],
-			each ? figure(each) : "-", find("latency", "TCP", size) ? figure(MEDIAN[find("latency", "TCP", size)]) : "-",
-			cpu > 0 ? figure(tcp_cpu / cpu) : "-"
+			(each ? figure(each) : "-"), (find("latency", "TCP", size) ? figure(MEDIAN[find("latency", "TCP", size)]) : "-"),
+			(cpu > 0 ? figure(tcp_cpu / cpu) : "-")
 		for (k = 1; k <= 4; k++) {
 			if (result[k] == "same")
 				same[k] = same[k] (same[k] == "" ? "" : ", ") size_name(size)

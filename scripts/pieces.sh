@@ -25,7 +25,7 @@ ROOT_PACKAGES='
 	qemu-system-riscv qemu-system-x86 device-tree-compiler
 	make flex bison libelf-dev gcc libc6-dev gcc-riscv64-linux-gnu libc6-dev-riscv64-cross clang libclang-rt-dev sparse
 	cmake ninja-build pkgconf libglib2.0-dev libelf1t64 python3
-	pahole cpio zstd xz-utils kmod bc busybox iproute2 herdtools7 tshark shellcheck'
+	pahole cpio zstd xz-utils kmod bc busybox iproute2 herdtools7 tshark shellcheck gnuplot-nox jq'
 GUEST_PACKAGES='
 	busybox-static util-linux kmod iproute2 iputils-ping ethtool strace udev
 	rdma-core ibverbs-utils rdmacm-utils perftest ibverbs-providers'

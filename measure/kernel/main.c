@@ -9,6 +9,7 @@
 #include <linux/iommu.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/string.h>
 #include <linux/time64.h>
 
 #include "measure.h"
@@ -81,15 +82,17 @@ static const struct file_operations measure_fops = {
 static struct pci_dev *find_device(const char *name)
 {
 	unsigned int domain, bus, slot, function;
-	char rest;
+	struct pci_dev *pdev = NULL;
 
-	if (!name || sscanf(name, "%x:%x:%x.%x%c", &domain, &bus, &slot, &function, &rest) != 4 ||
-	    bus > 0xff || slot > 0x1f || function > 7) {
-		pr_err("ferry_measure: device= must name a PCI device, such as 0000:01:00.0\n");
-		return ERR_PTR(-EINVAL);
-	}
-	return pci_get_domain_bus_and_slot(domain, bus, PCI_DEVFN(slot, function)) ?:
-	       ERR_PTR(-ENODEV);
+	if (name && sscanf(name, "%x:%x:%x.%x", &domain, &bus, &slot, &function) == 4 &&
+	    bus <= 0xff && slot <= 0x1f && function <= 7)
+		pdev = pci_get_domain_bus_and_slot(domain, bus, PCI_DEVFN(slot, function));
+	/* Its one name, since numbers can be written in many ways. */
+	if (pdev && !strcmp(pci_name(pdev), name))
+		return pdev;
+	pci_dev_put(pdev);
+	pr_err("ferry_measure: device= must name a PCI device, such as 0000:01:00.0\n");
+	return ERR_PTR(-ENODEV);
 }
 
 static void free_pool(void)
