@@ -9,19 +9,20 @@ TARGETS := \
 	"shell:a guest with the NIC, driver and tools, to play with" \
 	"bench:Ferry beside Soft-RoCE in one guest" \
 	"bench-engine:the engine alone, at full speed" \
+	"measure:what RDMA costs on this machine, with any NIC" \
 	"build:build everything for GUEST" \
 	"modules:the driver for your own kernel: KDIR= ARCH= CROSS_COMPILE=" \
 	"update:fetch the environment anew" \
 	"clean:remove what was built here (the cache stays)" \
 	"help:this list"
 
-.PHONY: run check check-all shell bench bench-engine build modules update clean help
+.PHONY: run check check-all shell bench bench-engine measure build modules update clean help
 
 help:
 	@printf 'GUEST=riscv64 (default) or x86_64 chooses the guest.\n\n'
 	@for target in $(TARGETS); do printf 'make %-12s %s\n' "$${target%%:*}" "$${target#*:}"; done
 
-run check shell bench build update:
+run check shell bench measure build update:
 	@scripts/$@
 check-all:
 	@scripts/check --all

@@ -330,7 +330,7 @@ static int connect_control(const char *host, const char *port)
 static void connect_data(struct link *l, const struct hello *peer)
 {
 	struct sockaddr_storage mine, to;
-	unsigned int length, to_length;
+	unsigned int length = 0, to_length;
 	socklen_t size = sizeof(to);
 	bool known = rdma_ip_address(&l->rdma, &mine, &length);
 

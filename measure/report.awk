@@ -71,7 +71,7 @@ function warnings(    i, noisy, any, governor) {
 	governor = FACT["cpufreq governor"]
 	if (governor != "" && governor !~ /^performance \([0-9]+ CPUs\)$/)
 		printf "> The cpufreq governor is not `performance` everywhere (%s): clocks may have changed while measuring.\n\n", governor
-	if (FACT["mode"] == "one machine")
+	if (FACT["mode"] == "one machine" && find("latency", "TCP", 8))
 		print "> Both ends ran on one machine. TCP then never leaves the kernel's loopback, and RDMA may take a short way inside the NIC: " \
 			"their comparison says little about a wire. Two machines: `scripts/measure --server`, `--connect`.\n"
 	for (i = 1; i <= N; i++)

@@ -3,6 +3,8 @@
  * Files of /sys/kernel/debug/ferry_measure: reading one takes the measurement, and gives
  * rows as measure/sample.h has them. For CAP_SYS_ADMIN.
  */
+#define pr_fmt(fmt)	KBUILD_MODNAME ": " fmt
+
 #include <linux/capability.h>
 #include <linux/debugfs.h>
 #include <linux/gfp.h>
@@ -48,17 +50,12 @@ static int measure_show(struct seq_file *s, void *unused)
 	struct device *dev = &measure.pdev->dev;
 	int err;
 
-	err = mutex_lock_interruptible(&measure.lock);
-	if (err)
-		return err;
-	/* So that drivers neither come nor go, and the device stays. */
+	/* One measurement at a time, and drivers neither come nor go meanwhile. */
 	err = device_lock_interruptible(dev);
 	if (err)
-		goto unlock;
+		return err;
 	err = device_is_registered(dev) ? part->show(&measure, s) : -ENODEV;
 	device_unlock(dev);
-unlock:
-	mutex_unlock(&measure.lock);
 	if (!err && seq_has_overflowed(s))
 		err = -EOVERFLOW;
 	return err;
@@ -91,7 +88,7 @@ static struct pci_dev *find_device(const char *name)
 	if (pdev && !strcmp(pci_name(pdev), name))
 		return pdev;
 	pci_dev_put(pdev);
-	pr_err("ferry_measure: device= must name a PCI device, such as 0000:01:00.0\n");
+	pr_err("device= must name a PCI device, such as 0000:01:00.0\n");
 	return ERR_PTR(-ENODEV);
 }
 
@@ -126,7 +123,7 @@ static int __init ferry_measure_init(void)
 	int err;
 
 	if (repeats < 3 || repeats > MEASURE_MAX_REPEATS || !sample_us || sample_us > 100000) {
-		pr_err("ferry_measure: repeats= from 3 to %d, sample_us= from 1 to 100000\n",
+		pr_err("repeats= from 3 to %d, sample_us= from 1 to 100000\n",
 		       MEASURE_MAX_REPEATS);
 		return -EINVAL;
 	}
@@ -135,7 +132,6 @@ static int __init ferry_measure_init(void)
 		return PTR_ERR(measure.pdev);
 	measure.repeats = repeats;
 	measure.sample_ns = sample_us * (u64)NSEC_PER_USEC;
-	mutex_init(&measure.lock);
 	err = alloc_pool();
 	if (err)
 		goto put_device;

@@ -7,7 +7,6 @@
 #ifndef FERRY_MEASURE_H
 #define FERRY_MEASURE_H
 
-#include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/seq_file.h>
 #include <linux/types.h>
@@ -27,8 +26,7 @@
  * @sample_ns: least time of a sample
  * @clock_ps: what reading the clock costs; taken off
  * @pool: pages to map; each chunk is contiguous
- * @lock: one measurement at a time; held by all that use what is above
- * @values: of the row at hand, picoseconds
+ * @values: of the row at hand, picoseconds; whoever measures holds the device's lock
  */
 struct measure {
 	struct pci_dev *pdev;
@@ -36,7 +34,6 @@ struct measure {
 	u64 sample_ns;
 	u64 clock_ps;
 	struct page *pool[MEASURE_CHUNKS];
-	struct mutex lock;
 	u64 values[2][MEASURE_MAX_REPEATS];
 };
 
