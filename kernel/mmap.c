@@ -175,6 +175,11 @@ int ferry_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma)
 	pgprot_t prot;
 	int err;
 
+	/* The device writes there: nothing of it is ever code. */
+	if (vma->vm_flags & VM_EXEC)
+		return -EPERM;
+	vm_flags_clear(vma, VM_MAYEXEC);
+
 	/* Checks that the mapping is shared and as large as the entry. */
 	entry = rdma_user_mmap_entry_get(ibuctx, vma);
 	if (!entry)

@@ -105,6 +105,9 @@ static void test_map_rules(const void *arg)
 		if (map->len > PAGE)
 			need_no_map(fd, PAGE, protection(map), MAP_SHARED, map->offset,
 				    "that is a part of it");
+		need_no_map(fd, map->len, protection(map) | PROT_EXEC, MAP_SHARED, map->offset,
+			    "nothing in it is to be run");
+		need(mprotect((void *)map->start, map->len, protection(map) | PROT_EXEC));
 		if (!map->writable) {
 			need_no_map(fd, map->len, PROT_READ | PROT_WRITE, MAP_SHARED, map->offset,
 				    "it may only be read");
