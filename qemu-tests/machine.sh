@@ -142,13 +142,13 @@ non_coherent_tree() {
 	printf '%s' "$tree.dtb.new"
 }
 
-# add_slots: for every NIC, and the spare ones. Firmware gives an empty slot a window of 2 MiB; the doorbells alone want 4.
+# add_slots: for every NIC, and the spare ones.
 add_slots() {
 	local n always_on=
 	# A kernel without PCIe hotplug would not switch a slot on.
 	[ "$GUEST" = x86_64 ] || always_on=',"power_controller_present":false'
 	for ((n = 0; n < WANT[nics] + WANT[hotplug]; n++)); do
-		ARGUMENTS+=(-device "$(printf '{"driver":"pcie-root-port","id":"slot%d","chassis":%d,"addr":"%x.%x","multifunction":true,"pref64-reserve":16777216%s}' \
+		ARGUMENTS+=(-device "$(printf '{"driver":"pcie-root-port","id":"slot%d","chassis":%d,"addr":"%x.%x","multifunction":true%s}' \
 			$n $((n + 1)) $((16 + n / 8)) $((n % 8)) "$always_on")")
 	done
 }

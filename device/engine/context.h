@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-#define MAX_CONTEXTS		1024
+#define MAX_CONTEXTS		512
 #define MAX_RECORD_PAGES	512	/* of a context */
 
 struct context {

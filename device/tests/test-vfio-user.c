@@ -115,7 +115,7 @@ static void test_info(void)
 	struct vfio_user_region_info region;
 	struct vfio_user_irq_info irq;
 	static const uint64_t sizes[VFIO_PCI_NUM_REGIONS] = {
-		[0] = 0x1000, [2] = 0x400000, [4] = 0x2000, [CONFIG] = 0x1000,
+		[0] = 0x1000, [2] = 0x200000, [4] = 0x2000, [CONFIG] = 0x1000,
 	};
 	uint32_t i;
 
@@ -181,7 +181,7 @@ static void test_config(void)
 	static const struct {
 		uint32_t bar, low, high;
 	} bars[] = {
-		{ 0, 0xfffff000, 0 }, { 2, 0xffc0000c, 0xffffffff }, { 4, 0xffffe000, 0 },
+		{ 0, 0xfffff000, 0 }, { 2, 0xffe0000c, 0xffffffff }, { 4, 0xffffe000, 0 },
 	};
 	uint8_t before[PCI_CONFIG_SIZE], after[PCI_CONFIG_SIZE], ones[64];
 	uint32_t at, i;
@@ -228,7 +228,7 @@ static void test_power_and_reset(void)
 	need_eq(client_read32(&client, 0, FERRY_REG_MAGIC), 0xffffffff);
 	set_command(PCI_COMMAND_MEMORY);
 	need_eq(client_read32(&client, 0, FERRY_REG_MAGIC), FERRY_MAGIC);
-	need_eq(client_read32(&client, 2, 0x3ffff8), 0);
+	need_eq(client_read32(&client, 2, 0x1ffff8), 0);
 
 	pm = find_cap(PCI_CAP_ID_PM) + PCI_PM_CTRL;
 	client_write16(&client, CONFIG, pm, 3);
@@ -981,7 +981,7 @@ static void test_doorbell_flood(void)
 	start(false);
 	set_command(PCI_COMMAND_MEMORY);
 	for (i = 0; i < QUEUE_SIZE + 1000; i++) {
-		message.access.offset = (i % 1024) * 4096ull;
+		message.access.offset = (i % VNIC_DOORBELL_PAGES) * 4096ull;
 		message.value = FERRY_DB(FERRY_DB_SQ, i, i);
 		client_send(&client, &message, sizeof(message), NULL, 0);
 	}
