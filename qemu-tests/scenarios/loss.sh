@@ -2,6 +2,7 @@
 # guests: 2
 # wire: 0.nic0 1.nic0
 # nic: --impair loss=0.01,seed=7
+# host: loss.host.sh
 # timeout: 300
 #
 # Two guests on a wire that loses one frame in a hundred: all arrives, and it is seen that some had to be sent again.
