@@ -58,6 +58,9 @@ int ferry_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 		.max_srq_wr = min_t(u32, limits->max_srq_depth, S32_MAX),
 		.max_srq_sge = limits->max_sge,
 		.max_pkeys = 1,
+		/* Of completions: ns in 64 bits. */
+		.timestamp_mask = U64_MAX,
+		.hca_core_clock = 1000000, /* kHz */
 		.cq_caps.max_cq_moderation_count = U16_MAX,
 		.cq_caps.max_cq_moderation_period = U16_MAX,
 	};

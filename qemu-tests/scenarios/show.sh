@@ -20,7 +20,7 @@ shows "ibv_devinfo" 'state:[[:space:]]+PORT_ACTIVE' ibv_devinfo -d "$FERRY"
 shows "ibv_devinfo -v" 'max_qp:[[:space:]]+[0-9]{5}' ibv_devinfo -v -d "$FERRY"
 for line in 'transport:[[:space:]]+InfiniBand' 'fw_ver:[[:space:]]+[0-9]' 'vendor_id:[[:space:]]+0x1af4' 'vendor_part_id:[[:space:]]+4336' \
 	'node_guid:[[:space:]]+[0-9a-f]{4}:' 'max_mr_size:[[:space:]]+0x' 'max_qp_wr:[[:space:]]+16384' 'max_sge:[[:space:]]+(1[6-9]|[2-9][0-9])' \
-	'num_comp_vectors:[[:space:]]+[1-9]' 'link_layer:[[:space:]]+Ethernet' 'active_mtu:[[:space:]]+[0-9]+' 'GID\[ *[0-9]+\].*ffff:10\.1\.0\.1.*RoCE v2|GID\[ *[0-9]+\].*RoCE v2'; do
+	'completion timestamp_mask:[[:space:]]+0xf{16}' 'hca_core_clock:[[:space:]]+1000000' 'num_comp_vectors:[[:space:]]+[1-9]' 'link_layer:[[:space:]]+Ethernet' 'active_mtu:[[:space:]]+[0-9]+' 'GID\[ *[0-9]+\].*ffff:10\.1\.0\.1.*RoCE v2|GID\[ *[0-9]+\].*RoCE v2'; do
 	shows "ibv_devinfo -v" "$line" ibv_devinfo -v -d "$FERRY"
 done
 
