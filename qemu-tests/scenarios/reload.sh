@@ -17,17 +17,10 @@ run "it works" pingpong -n 100 -c
 
 # With a program that has everything open, and goes on.
 pci=$(basename "$(readlink -f "/sys/class/infiniband/$FERRY/device")")
-ib_write_bw -d "$FERRY" -x "$GID" -F -D 20 -p 19001 >/tmp/bw.server 2>&1 &
-server=$!
-wait_for 10 listening $server 19001
-ib_write_bw -d "$FERRY" -x "$GID" -F -D 20 -p 19001 127.0.0.1 >/tmp/bw.client 2>&1 &
-client=$!
-sleep 2
+run "there is traffic" traffic_start
 run "the driver is unbound under traffic" sh -c "echo $pci >/sys/bus/pci/drivers/ferry/unbind"
-ended() { ! kill -0 $server 2>/dev/null || ! kill -0 $client 2>/dev/null; }
-run "a program that polls learns of it" wait_for 10 ended
-kill $server $client 2>/dev/null
-wait $server $client
+run "a program that polls learns of it" wait_for 10 traffic_ended
+traffic_stop
 run "and bound again" sh -c "echo $pci >/sys/bus/pci/drivers/ferry/bind"
 run "the device comes up" load_ferry
 run "it works" pingpong -n 100 -c
@@ -35,4 +28,9 @@ run "it works" pingpong -n 100 -c
 run "the function is reset" sh -c "echo 1 >/sys/bus/pci/devices/$pci/reset"
 unload_ferry
 run "the driver loads after a reset" load_ferry
+run "it works" pingpong -n 100 -c
+
+has_gid() { grep -qs "$1" "/sys/class/infiniband/$FERRY/ports/1/gids/"*; }
+run "the MAC address changes while the netdev is up" ip link set "$FERRY_NETDEV" address 52:54:00:fe:ca:fe
+run "the default GID follows" wait_for 10 has_gid 5054:00ff:fefe:cafe
 run "it works" pingpong -n 100 -c

@@ -43,6 +43,28 @@ perf() {
 	pair "$_tool -d $DEV -x $GID -F $*" "$_tool -d $DEV -x $GID -F $* 127.0.0.1"
 }
 
+# After load_ferry has found another device, or the same one anew.
+set_device() {
+	DEV=$FERRY
+	GID=$(gid_index "$DEV")
+}
+
+# traffic_start: two processes that poll, until traffic_stop; traffic_ended: one of them has come to an end.
+traffic_start() {
+	ib_write_bw -d "$DEV" -x "$GID" -F -D 60 -p 19001 >/tmp/bw.server 2>&1 &
+	TRAFFIC_SERVER=$!
+	wait_for 10 listening $TRAFFIC_SERVER 19001
+	ib_write_bw -d "$DEV" -x "$GID" -F -D 60 -p 19001 127.0.0.1 >/tmp/bw.client 2>&1 &
+	TRAFFIC_CLIENT=$!
+	sleep 2
+	! traffic_ended
+}
+traffic_ended() { ! kill -0 $TRAFFIC_SERVER 2>/dev/null || ! kill -0 $TRAFFIC_CLIENT 2>/dev/null; }
+traffic_stop() {
+	kill $TRAFFIC_SERVER $TRAFFIC_CLIENT 2>/dev/null
+	wait $TRAFFIC_SERVER $TRAFFIC_CLIENT
+}
+
 # What `rdma resource` counts of the kind, processes' and kernel's together.
 resources() { rdma resource show "$DEV" | sed -n "s/.* $1 \([0-9]*\).*/\1/p"; }
 all_resources() { rdma resource show "$DEV" | sed 's/^[0-9]*: //'; }
