@@ -230,6 +230,8 @@ static void ferry_down(struct pci_dev *pdev)
 
 static int ferry_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
+	/* For ferry_slot_reset(). */
+	pci_save_state(pdev);
 	return ferry_up(pdev);
 }
 
@@ -269,8 +271,11 @@ static pci_ers_result_t ferry_error_detected(struct pci_dev *pdev, pci_channel_s
 						      PCI_ERS_RESULT_NEED_RESET;
 }
 
+/* The reset has taken the BARs away. The state is saved again for the next time. */
 static pci_ers_result_t ferry_slot_reset(struct pci_dev *pdev)
 {
+	pci_restore_state(pdev);
+	pci_save_state(pdev);
 	return PCI_ERS_RESULT_RECOVERED;
 }
 

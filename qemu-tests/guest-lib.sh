@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=sh
 #
-# For scenarios: sourced before each. Prints TAP. The runner sets GUEST_INDEX, GUESTS, NICS, DMA, IOMMU, COHERENT, VCPUS, MACHINE,
+# For scenarios: sourced before each. Prints TAP. The runner sets GUEST_INDEX, BOOT, GUESTS, NICS, DMA, IOMMU, COHERENT, VCPUS, MACHINE,
 # and PATIENCE, by which all limits of time are multiplied.
 
 TESTS=0

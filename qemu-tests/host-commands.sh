@@ -26,12 +26,22 @@ guest_asked() {
 	[ -n "$LATER" ] || answer "$g" $status "$(cat "$SOCKETS/answer")"
 }
 
-# next: the next order for this guest; asked by its init. All guests get it at once.
+# next: the next order for this guest; asked by its init. All guests get it at once, but for one that has rebooted.
 host_next() {
 	LATER=1
+	if [ -n "${REBOOTING[$1]:-}" ]; then
+		unset "REBOOTING[$1]"
+		# The plan will be that of the second run.
+		SEEN[$1]=0
+		order_run "$1" 2
+		return
+	fi
 	ASKED[$1]=1
 	go_on
 }
+
+# reboot: when this guest asks for the next order, it has rebooted and runs the script again. (Needs "reboot: yes".)
+host_reboot() { REBOOTING[$1]=1; }
 
 host_echo() { shift; printf '%s\n' "$*"; }
 
