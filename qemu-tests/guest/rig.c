@@ -52,7 +52,8 @@ static void usage(const char *program, const char *what)
 		"  --seconds N     go on for so long, where a test repeats\n"
 		"  --iterations N  repeat so often, where a test repeats (100)\n"
 		"  --memory BYTES  register no more than that on one side (32 MiB)\n"
-		"  --plain         no fences, receives before sends: Soft-RoCE hangs otherwise\n"
+		"  --plain         no fences, receives before sends, no empty READs and WRITEs: Soft-RoCE\n"
+		"                  fails otherwise\n"
 		"  --listen PORT   two processes or hosts: wait for the other one\n"
 		"  --peer HOST:PORT  ... and call it; both get the same other options\n",
 		program, what);

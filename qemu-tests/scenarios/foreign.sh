@@ -37,9 +37,11 @@ for tool in ib_write ib_read ib_send; do
 done
 GUEST_INDEX=$((1 - GUEST_INDEX))
 
-# Each kind of operation with each MTU. (All kinds at once make Soft-RoCE warn, at rxe_mr_copy(), and break the connection.)
+# Every kind of operation, with every MTU and mixed. Not empty READs and WRITEs: when the last request was one, Soft-RoCE takes an
+# earlier READ that is repeated for empty as well (read_reply() of 7.2 asks qp->resp.length, which is the last request's), warns in
+# rxe_mr_copy() and breaks the connection. A capture showed just that: READ of 47 bytes, WRITE of 0 with immediate, the READ again.
 if [ "$GUEST_INDEX" = 0 ]; then
-	tap data data --dev "$DEV" --listen 19002 --memory 300000 --iterations 3 --plain --only MTU
+	tap data data --dev "$DEV" --listen 19002 --memory 300000 --iterations 3 --plain
 else
-	tap data data --dev "$DEV" --peer 10.1.0.1:19002 --memory 300000 --iterations 3 --plain --only MTU
+	tap data data --dev "$DEV" --peer 10.1.0.1:19002 --memory 300000 --iterations 3 --plain
 fi
