@@ -145,6 +145,8 @@ non_coherent_tree() {
 # add_slots: for every NIC, and the spare ones.
 add_slots() {
 	local n always_on=
+	# Slots as the hardware has them: with those of ACPI, QEMU never says that the link is active, and no error is recovered from.
+	[ "$GUEST" = riscv64 ] || ARGUMENTS+=(-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off)
 	# A kernel without PCIe hotplug would not switch a slot on.
 	[ "$GUEST" = x86_64 ] || always_on=',"power_controller_present":false'
 	for ((n = 0; n < WANT[nics] + WANT[hotplug]; n++)); do

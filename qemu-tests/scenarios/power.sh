@@ -23,14 +23,20 @@ sleeps() {
 	echo freeze >/sys/power/state
 }
 
+# Another netdev than before says that it is another device.
+ifindex() { cat "/sys/class/infiniband/$FERRY/device/net/"*/ifindex; }
+renewed() { _now=$(ifindex 2>/dev/null) && [ "$_now" != "$_before" ]; }
+
 # under_traffic WHAT COMMAND...
 under_traffic() {
 	_what=$1
 	shift
+	_before=$(ifindex)
 	traffic_start || { not_ok "$_what: there is traffic"; return; }
 	run "$_what" "$@"
 	run "$_what: a program that polls learns of it" wait_for 10 traffic_ended
 	traffic_stop
+	run "$_what: there is a device again" wait_for 20 renewed
 	run "$_what: the device comes up" load_ferry
 	set_device
 	run "$_what: it works" pingpong -n 100 -c
