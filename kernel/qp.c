@@ -246,8 +246,13 @@ static const struct {
 	{ IB_QP_DEST_QPN,		FERRY_QP_ATTR_DEST_QPN },
 };
 
+/*
+ * Peers may be given the right to FLUSH, as no capability tells programs that there is no such
+ * request here: it would be refused all the same.
+ */
 #define FERRY_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | \
-			 IB_ACCESS_REMOTE_ATOMIC)
+			 IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_FLUSH_GLOBAL | \
+			 IB_ACCESS_FLUSH_PERSISTENT)
 
 static int ferry_qp_check_attr(struct ferry_dev *dev, const struct ib_qp_attr *attr, int mask)
 {
