@@ -32,6 +32,11 @@ int ferry_dma_init(struct ferry_dev *dev)
 	return 0;
 }
 
+/* Nothing of the device's is mapped any more, and it does no DMA. */
+void ferry_dma_exit(struct ferry_dev *dev)
+{
+}
+
 /* For people: who keeps the device from other memory. */
 const char *ferry_dma_regime(struct ferry_dev *dev)
 {
@@ -76,6 +81,60 @@ pgprot_t ferry_dma_pgprot(struct ferry_dev *dev, pgprot_t prot)
 }
 
 /**
+ * ferry_dma_map_run - shows pinned user pages to the device
+ * @dev: the device
+ * @run: where it sees them then
+ * @sgt: the pages, already mapped by the DMA API
+ * @start: the user address of the first page, for alignment
+ * @writable: whether the device may write
+ *
+ * Return: 0 or an error.
+ */
+int ferry_dma_map_run(struct ferry_dev *dev, struct ferry_dma_run *run, struct sg_table *sgt,
+		      u64 start, bool writable)
+{
+	*run = (struct ferry_dma_run) {};
+	return 0;
+}
+
+/* The device must have been told before. */
+void ferry_dma_unmap_run(struct ferry_dev *dev, struct ferry_dma_run *run)
+{
+	run->size = 0;
+}
+
+static int ferry_dma_blocks_of_umem(struct ferry_dev *dev, struct ferry_user_mem *mem)
+{
+	unsigned long block = ib_umem_find_best_pgsz(mem->umem, dev->limits.page_sizes, mem->iova);
+	size_t blocks = block ? ib_umem_num_dma_blocks(mem->umem, block) : 0;
+
+	if (!blocks || blocks > U32_MAX)
+		return -EINVAL;
+	mem->blocks = blocks;
+	mem->block_shift = ilog2(block);
+	mem->offset = mem->iova & (block - 1);
+	return 0;
+}
+
+/* One block that holds it all, or as few as the device's largest size allows. */
+static int ferry_dma_blocks_of_run(struct ferry_dev *dev, struct ferry_user_mem *mem, u64 addr,
+				   u64 length)
+{
+	unsigned int shift = max(fls64(addr ^ (addr + length - 1)), PAGE_SHIFT);
+	u64 sizes = dev->limits.page_sizes;
+	u64 blocks;
+
+	shift = sizes >> shift ? shift + __ffs64(sizes >> shift) : __fls(sizes);
+	mem->offset = addr & ((1ull << shift) - 1);
+	blocks = (mem->offset + length - 1 + (1ull << shift)) >> shift;
+	if (blocks > U32_MAX)
+		return -EINVAL;
+	mem->blocks = blocks;
+	mem->block_shift = shift;
+	return 0;
+}
+
+/**
  * ferry_dma_pin - pins user memory and makes it visible to the device
  * @dev: the device
  * @mem: what is known about it then
@@ -89,34 +148,43 @@ pgprot_t ferry_dma_pgprot(struct ferry_dev *dev, pgprot_t prot)
 int ferry_dma_pin(struct ferry_dev *dev, struct ferry_user_mem *mem, u64 start, u64 length,
 		  u64 iova, int access)
 {
-	unsigned long block;
-	size_t blocks;
+	struct ib_umem *umem = ib_umem_get_va(&dev->ibdev, start, length, access);
+	int err;
 
-	mem->umem = ib_umem_get_va(&dev->ibdev, start, length, access);
-	if (IS_ERR(mem->umem))
-		return PTR_ERR(mem->umem);
-
-	block = ib_umem_find_best_pgsz(mem->umem, dev->limits.page_sizes, iova);
-	blocks = block ? ib_umem_num_dma_blocks(mem->umem, block) : 0;
-	if (!blocks || blocks > U32_MAX) {
-		ib_umem_release(mem->umem);
-		return -EINVAL;
-	}
+	if (IS_ERR(umem))
+		return PTR_ERR(umem);
+	mem->umem = umem;
 	mem->iova = iova;
-	mem->blocks = blocks;
-	mem->block_shift = ilog2(block);
+	err = ferry_dma_map_run(dev, &mem->run, &umem->sgt_append.sgt, start & PAGE_MASK,
+				umem->writable);
+	if (err)
+		goto err_umem;
+	if (mem->run.size)
+		err = ferry_dma_blocks_of_run(dev, mem, mem->run.addr + offset_in_page(start), length);
+	else
+		err = ferry_dma_blocks_of_umem(dev, mem);
+	if (err)
+		goto err_run;
 	return 0;
+
+err_run:
+	ferry_dma_unmap_run(dev, &mem->run);
+err_umem:
+	ib_umem_release(umem);
+	return err;
 }
 
 /* The device must have been told before. */
-void ferry_dma_unpin(struct ferry_user_mem *mem)
+void ferry_dma_unpin(struct ferry_dev *dev, struct ferry_user_mem *mem)
 {
+	ferry_dma_unmap_run(dev, &mem->run);
 	ib_umem_release(mem->umem);
 }
 
 int ferry_dma_list_user(struct ferry_dev *dev, const struct ferry_user_mem *mem,
 			struct ferry_pages *pages, struct ferry_page_list *hw)
 {
+	u64 block_bytes = 1ull << mem->block_shift;
 	struct ib_block_iter block;
 	u32 i = 0;
 	int err;
@@ -124,7 +192,12 @@ int ferry_dma_list_user(struct ferry_dev *dev, const struct ferry_user_mem *mem,
 	err = ferry_pages_alloc(dev, pages, hw, mem->blocks, mem->block_shift);
 	if (err)
 		return err;
-	rdma_umem_for_each_dma_block(mem->umem, &block, 1ul << mem->block_shift)
-		ferry_pages_set(pages, hw, i++, rdma_block_iter_dma_address(&block));
+	if (mem->run.size)
+		for (; i < mem->blocks; i++)
+			ferry_pages_set(pages, hw, i, (mem->run.addr & -block_bytes) +
+						      i * block_bytes);
+	else
+		rdma_umem_for_each_dma_block(mem->umem, &block, block_bytes)
+			ferry_pages_set(pages, hw, i++, rdma_block_iter_dma_address(&block));
 	return 0;
 }

@@ -13,6 +13,7 @@ struct ferry_dev;
 struct ferry_page_list;
 struct ferry_pages;
 struct ib_umem;
+struct sg_table;
 
 /*
  * Memory that CPU and device share without cache maintenance, zeroed when allocated.
@@ -25,6 +26,7 @@ struct ferry_buf {
 };
 
 int ferry_dma_init(struct ferry_dev *dev);
+void ferry_dma_exit(struct ferry_dev *dev);
 const char *ferry_dma_regime(struct ferry_dev *dev);
 
 int ferry_dma_alloc(struct ferry_dev *dev, struct ferry_buf *buf, size_t size, gfp_t gfp);
@@ -32,17 +34,33 @@ void ferry_dma_free(struct ferry_dev *dev, struct ferry_buf *buf);
 unsigned long ferry_dma_pfn(const struct ferry_buf *buf);
 pgprot_t ferry_dma_pgprot(struct ferry_dev *dev, pgprot_t prot);
 
+/*
+ * User pages that the device sees one behind the other, at I/O addresses of their own.
+ * Only where the driver owns the I/O address space; size is 0 elsewhere, and the addresses
+ * are those that the DMA API put into the scatterlist.
+ */
+struct ferry_dma_run {
+	u64 addr;		/* of the first page */
+	size_t size;		/* bytes, whole pages */
+};
+
+int ferry_dma_map_run(struct ferry_dev *dev, struct ferry_dma_run *run, struct sg_table *sgt,
+		      u64 start, bool writable);
+void ferry_dma_unmap_run(struct ferry_dev *dev, struct ferry_dma_run *run);
+
 /* User memory, pinned and visible to the device. */
 struct ferry_user_mem {
 	struct ib_umem *umem;
+	struct ferry_dma_run run;
 	u64 iova;		/* the address that names its first byte */
+	u64 offset;		/* of that byte in the first block */
 	u32 blocks;
 	unsigned int block_shift;
 };
 
 int ferry_dma_pin(struct ferry_dev *dev, struct ferry_user_mem *mem, u64 start, u64 length,
 		  u64 iova, int access);
-void ferry_dma_unpin(struct ferry_user_mem *mem);
+void ferry_dma_unpin(struct ferry_dev *dev, struct ferry_user_mem *mem);
 int ferry_dma_list_user(struct ferry_dev *dev, const struct ferry_user_mem *mem,
 			struct ferry_pages *pages, struct ferry_page_list *hw);
 

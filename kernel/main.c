@@ -184,10 +184,11 @@ static int ferry_up(struct pci_dev *pdev)
 		err = ferry_device_reset(dev);
 	if (!err)
 		err = ferry_dma_init(dev);
-	if (!err)
-		err = ferry_start(dev);
 	if (err)
 		goto err_map;
+	err = ferry_start(dev);
+	if (err)
+		goto err_dma;
 	err = ferry_net_create(dev);
 	if (err)
 		goto err_start;
@@ -203,6 +204,8 @@ err_net:
 	ferry_net_destroy(dev);
 err_start:
 	ferry_stop(dev);
+err_dma:
+	ferry_dma_exit(dev);
 err_map:
 	ferry_unmap(dev);
 err_dev:
@@ -223,6 +226,7 @@ static void ferry_down(struct pci_dev *pdev)
 	ferry_net_destroy(dev);
 	ferry_device_unwatch(dev);
 	ferry_stop(dev);
+	ferry_dma_exit(dev);
 	ferry_unmap(dev);
 	ferry_free(dev);
 	ferry_close_pci(pdev);

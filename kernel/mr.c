@@ -30,7 +30,7 @@ static int ferry_mr_tell(struct ferry_dev *dev, struct ferry_mr *mr, u32 pdn, u6
 		.access = ferry_access(access),
 		.iova = cpu_to_le64(mr->mem.iova),
 		.length = cpu_to_le64(length),
-		.offset = cpu_to_le64(mr->mem.iova & ((1ul << mr->mem.block_shift) - 1)),
+		.offset = cpu_to_le64(mr->mem.offset),
 	};
 	struct ferry_pages pages;
 	int err;
@@ -71,7 +71,7 @@ struct ib_mr *ferry_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 i
 	return &mr->ibmr;
 
 err_pin:
-	ferry_dma_unpin(&mr->mem);
+	ferry_dma_unpin(dev, &mr->mem);
 err_mr:
 	kfree(mr);
 	return ERR_PTR(err);
@@ -86,7 +86,7 @@ int ferry_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	if (err)
 		return err;
 	ferry_admin_destroy(to_ferry(ibmr->device), FERRY_ADMIN_DESTROY_MR, ibmr->lkey);
-	ferry_dma_unpin(&mr->mem);
+	ferry_dma_unpin(to_ferry(ibmr->device), &mr->mem);
 	kfree(mr);
 	return 0;
 }
