@@ -9,6 +9,8 @@
 #include <linux/types.h>
 #include <linux/mm_types.h>
 
+#include "isolate.h"
+
 struct ferry_dev;
 struct ferry_page_list;
 struct ferry_pages;
@@ -21,31 +23,32 @@ struct sg_table;
  */
 struct ferry_buf {
 	void *cpu;		/* NULL: none */
-	dma_addr_t dma;		/* what the device calls it */
+	u64 dma;		/* what the device calls it */
 	size_t size;		/* bytes */
+	dma_addr_t api;		/* what the DMA API calls it */
+	struct ferry_dma_run run;
+};
+
+/* Who keeps the device from other memory. */
+enum ferry_dma_regime {
+	FERRY_DMA_DIRECT,	/* nobody */
+	FERRY_DMA_TRANSLATED,	/* the DMA API, by an IOMMU */
+	FERRY_DMA_ISOLATED,	/* the driver, by an IOMMU that the DMA API leaves alone */
+	FERRY_DMA_REGIMES
 };
 
 int ferry_dma_init(struct ferry_dev *dev);
 void ferry_dma_exit(struct ferry_dev *dev);
-const char *ferry_dma_regime(struct ferry_dev *dev);
+extern const char * const ferry_dma_regime_names[FERRY_DMA_REGIMES];
 
 int ferry_dma_alloc(struct ferry_dev *dev, struct ferry_buf *buf, size_t size, gfp_t gfp);
+void ferry_dma_hide(struct ferry_dev *dev, struct ferry_buf *buf);
 void ferry_dma_free(struct ferry_dev *dev, struct ferry_buf *buf);
 unsigned long ferry_dma_pfn(const struct ferry_buf *buf);
 pgprot_t ferry_dma_pgprot(struct ferry_dev *dev, pgprot_t prot);
 
-/*
- * User pages that the device sees one behind the other, at I/O addresses of their own.
- * Only where the driver owns the I/O address space; size is 0 elsewhere, and the addresses
- * are those that the DMA API put into the scatterlist.
- */
-struct ferry_dma_run {
-	u64 addr;		/* of the first page */
-	size_t size;		/* bytes, whole pages */
-};
-
 int ferry_dma_map_run(struct ferry_dev *dev, struct ferry_dma_run *run, struct sg_table *sgt,
-		      u64 start, bool writable);
+		      size_t size, u64 start, bool writable);
 void ferry_dma_unmap_run(struct ferry_dev *dev, struct ferry_dma_run *run);
 
 /* User memory, pinned and visible to the device. */

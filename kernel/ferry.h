@@ -66,6 +66,9 @@ struct ferry_dev {
 	struct pci_dev *pdev;
 	struct ferry_limits limits;
 
+	enum ferry_dma_regime regime;
+	struct ferry_isolation *isolation;	/* with FERRY_DMA_ISOLATED */
+
 	void __iomem *regs;		/* BAR0 */
 	void __iomem *kernel_db;	/* page 0 of BAR2 */
 	phys_addr_t db_base;		/* BAR2 */

@@ -8,12 +8,28 @@
 #include "net.h"
 #include "verbs.h"
 
+static ssize_t dma_regime_show(struct device *d, struct device_attribute *attr, char *text)
+{
+	struct ferry_dev *dev = rdma_device_to_drv_device(d, struct ferry_dev, ibdev);
+
+	return sysfs_emit(text, "%s\n", ferry_dma_regime_names[dev->regime]);
+}
+static DEVICE_ATTR_RO(dma_regime);
+
+static struct attribute *ferry_attrs[] = {
+	&dev_attr_dma_regime.attr,
+	NULL
+};
+
+static const struct attribute_group ferry_attr_group = { .attrs = ferry_attrs };
+
 /* No post_send: kernel users come when QP1 does, and ib_core keeps them away until then. */
 static const struct ib_device_ops ferry_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 	.uverbs_abi_ver = FERRY_ABI_VERSION,
 	FERRY_ROBUST_UDATA
+	.device_group = &ferry_attr_group,
 
 	.query_device = ferry_query_device,
 	.query_port = ferry_query_port,

@@ -104,15 +104,30 @@ static int ferry_open_pci(struct pci_dev *pdev)
 		pci_disable_device(pdev);
 		return err;
 	}
-	pci_set_master(pdev);
 	return 0;
 }
 
 static void ferry_close_pci(struct pci_dev *pdev)
 {
-	pci_clear_master(pdev);
 	pci_release_mem_regions(pdev);
 	pci_disable_device(pdev);
+}
+
+/* The regime first: whatever the device does then is under it. */
+static int ferry_open_dma(struct ferry_dev *dev)
+{
+	int err;
+
+	err = ferry_dma_init(dev);
+	if (!err)
+		pci_set_master(dev->pdev);
+	return err;
+}
+
+static void ferry_close_dma(struct ferry_dev *dev)
+{
+	pci_clear_master(dev->pdev);
+	ferry_dma_exit(dev);
 }
 
 static struct ferry_dev *ferry_alloc(struct pci_dev *pdev)
@@ -158,9 +173,11 @@ static void ferry_introduce(struct ferry_dev *dev)
 		if (dev->limits.caps & caps[i].cap)
 			strlcat(names, caps[i].name, sizeof(names));
 	dev_info(&dev->pdev->dev,
-		 "%s: interface %u.%u, firmware %s, capabilities:%s; DMA %s; %u vectors\n",
+		 "%s: interface %u.%u, firmware %s, capabilities:%s; DMA %s%s; %u vectors\n",
 		 dev_name(&dev->ibdev.dev), version >> 16, version & 0xffff, dev->limits.firmware,
-		 names, ferry_dma_regime(dev), dev->num_eqs);
+		 names, ferry_dma_regime_names[dev->regime],
+		 dev->regime == FERRY_DMA_DIRECT ? ", the device is trusted with all memory" : "",
+		 dev->num_eqs);
 }
 
 /* Everything from an enabled function to a registered device; drvdata says that it is there. */
@@ -183,7 +200,7 @@ static int ferry_up(struct pci_dev *pdev)
 	if (!err)
 		err = ferry_device_reset(dev);
 	if (!err)
-		err = ferry_dma_init(dev);
+		err = ferry_open_dma(dev);
 	if (err)
 		goto err_map;
 	err = ferry_start(dev);
@@ -205,7 +222,7 @@ err_net:
 err_start:
 	ferry_stop(dev);
 err_dma:
-	ferry_dma_exit(dev);
+	ferry_close_dma(dev);
 err_map:
 	ferry_unmap(dev);
 err_dev:
@@ -226,7 +243,7 @@ static void ferry_down(struct pci_dev *pdev)
 	ferry_net_destroy(dev);
 	ferry_device_unwatch(dev);
 	ferry_stop(dev);
-	ferry_dma_exit(dev);
+	ferry_close_dma(dev);
 	ferry_unmap(dev);
 	ferry_free(dev);
 	ferry_close_pci(pdev);
@@ -315,6 +332,7 @@ static struct pci_driver ferry_driver = {
 	.remove = ferry_down,
 	.shutdown = ferry_shutdown,
 	.err_handler = &ferry_error_handlers,
+	.driver_managed_dma = FERRY_OWNS_DMA,
 	.driver.pm = pm_sleep_ptr(&ferry_pm_ops),
 };
 module_pci_driver(ferry_driver);

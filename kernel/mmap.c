@@ -97,11 +97,16 @@ void ferry_mmap_free(struct rdma_user_mmap_entry *entry)
 	ferry_mmap_release(to_ferry_mmap(entry));
 }
 
-/* The driver's own hold on @map (which may be NULL) ends. */
+/*
+ * The driver's own hold on @map (which may be NULL) ends, and that of the device, which
+ * must have been told before; a process may keep its mapping.
+ */
 void ferry_mmap_put(struct ferry_mmap *map)
 {
 	if (!map)
 		return;
+	if (map->kind == FERRY_MMAP_MEMORY)
+		ferry_dma_hide(map->dev, &map->buf);
 	if (map->inserted)
 		rdma_user_mmap_entry_remove(&map->entry);
 	else
