@@ -217,19 +217,24 @@ pgprot_t ferry_dma_pgprot(struct ferry_dev *dev, pgprot_t prot)
  * ferry_dma_map_run - shows pinned user pages to the device
  * @dev: the device
  * @run: where it sees them then
- * @sgt: the pages, already mapped by the DMA API
- * @size: bytes of them, whole pages
+ * @sgt: the pages, whole, already mapped by the DMA API
  * @start: the user address of the first page, for alignment
  * @writable: whether the device may write
  *
  * Return: 0 or an error.
  */
 int ferry_dma_map_run(struct ferry_dev *dev, struct ferry_dma_run *run, struct sg_table *sgt,
-		      size_t size, u64 start, bool writable)
+		      u64 start, bool writable)
 {
+	struct scatterlist *sg;
+	size_t size = 0;
+	unsigned int i;
+
 	*run = (struct ferry_dma_run) {};
 	if (!dev->isolation)
 		return 0;
+	for_each_sgtable_sg(sgt, sg, i)
+		size += sg->length;
 	return ferry_isolation_map_sg(dev->isolation, run, sgt->sgl, sgt->orig_nents, size, start,
 				      writable);
 }
@@ -293,9 +298,8 @@ int ferry_dma_pin(struct ferry_dev *dev, struct ferry_user_mem *mem, u64 start, 
 		return PTR_ERR(umem);
 	mem->umem = umem;
 	mem->iova = iova;
-	err = ferry_dma_map_run(dev, &mem->run, &umem->sgt_append.sgt,
-				PAGE_ALIGN(start + length) - (start & PAGE_MASK),
-				start & PAGE_MASK, umem->writable);
+	err = ferry_dma_map_run(dev, &mem->run, &umem->sgt_append.sgt, start & PAGE_MASK,
+				umem->writable);
 	if (err)
 		goto err_umem;
 	if (mem->run.size)

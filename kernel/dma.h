@@ -48,7 +48,7 @@ unsigned long ferry_dma_pfn(const struct ferry_buf *buf);
 pgprot_t ferry_dma_pgprot(struct ferry_dev *dev, pgprot_t prot);
 
 int ferry_dma_map_run(struct ferry_dev *dev, struct ferry_dma_run *run, struct sg_table *sgt,
-		      size_t size, u64 start, bool writable);
+		      u64 start, bool writable);
 void ferry_dma_unmap_run(struct ferry_dev *dev, struct ferry_dma_run *run);
 
 /* User memory, pinned and visible to the device. */
