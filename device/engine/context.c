@@ -75,6 +75,7 @@ enum ferry_admin_status admin_set_context_memory(struct ferry_engine *e,
 	struct context *context = context_find(e, le32(c->context));
 	enum ferry_admin_status status;
 	uint64_t length = le64(c->length);
+	struct region memory;
 	uint32_t field;
 
 	if (!context)
@@ -82,17 +83,20 @@ enum ferry_admin_status admin_set_context_memory(struct ferry_engine *e,
 	if (length > MAX_MR_SIZE)
 		return admin_bad_param(answer, offsetof(struct ferry_admin_set_context_memory,
 							length));
-	region_release(e, &context->memory);
-	context->memory_len = 0;
-	if (!length)
-		return FERRY_ADMIN_OK;
-	status = pages_region(e, &context->memory, &c->pages, length, true, &field);
+	region_init(&memory);
+	status = length ? pages_region(e, &memory, &c->pages, length, true, &field) :
+			  FERRY_ADMIN_OK;
 	if (status == FERRY_ADMIN_BAD_PARAM)
 		return admin_bad_param(answer, offsetof(struct ferry_admin_set_context_memory,
 							pages) + field);
-	if (!status)
-		context->memory_len = length;
-	return status;
+	if (status)
+		return status;
+	/* The old goes only now: a driver that makes it longer loses nothing when that fails. */
+	region_release(e, &context->memory);
+	if (length)
+		region_move(&context->memory, &memory);
+	context->memory_len = length;
+	return FERRY_ADMIN_OK;
 }
 
 enum ferry_admin_status admin_create_pd(struct ferry_engine *e, const union ferry_admin_sqe *cmd,

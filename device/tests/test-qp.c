@@ -666,10 +666,16 @@ static void context_memory(void)
 	post_and_run(&wr);
 	rig_expect(&rig, 0, FERRY_WC_SUCCESS, 1);
 	need(!memcmp(host_blocks_at(&blocks, 9900), rig.image[1] + 1300, 100));
+	/* What is refused changes nothing. */
+	need_eq(set_context_memory(&blocks, 1000000), FERRY_ADMIN_BAD_PARAM);
+	wr.raddr -= 1000;
+	wr.opcode = FERRY_WR_WRITE;
+	post_and_run(&wr);
+	rig_expect(&rig, 0, FERRY_WC_SUCCESS, 2);
 	/* One byte too far. */
 	wr.sge[0].addr = 9901;
 	post_and_run(&wr);
-	rig_expect(&rig, 0, FERRY_WC_LOC_PROT_ERR, 2);
+	rig_expect(&rig, 0, FERRY_WC_LOC_PROT_ERR, 3);
 	/* Never for a peer. */
 	rig_reconnect(&rig);
 	wr = rig_wr(&rig, 1, FERRY_WR_WRITE, 0, 0, 8);
