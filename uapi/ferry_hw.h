@@ -434,7 +434,7 @@ enum ferry_event {
 	FERRY_EVENT_SRQ_ERR,		/* number: SRQ */
 	FERRY_EVENT_SRQ_LIMIT,		/* number: SRQ */
 	FERRY_EVENT_PORT,		/* data: 1 link up, 0 down */
-	FERRY_EVENT_ASSIST,		/* data: slot */
+	FERRY_EVENT_ASSIST,		/* number: slot */
 	FERRY_EVENT_COUNT
 };
 

@@ -163,6 +163,11 @@ static const struct admin_command admin_commands[FERRY_ADMIN_OP_COUNT] = {
 		}
 	},
 	[FERRY_ADMIN_DESTROY_MR] = OBJECT_COMMAND(admin_destroy_mr),
+	[FERRY_ADMIN_SET_ASSIST] = {
+		admin_set_assist, sizeof(struct ferry_admin_set_assist), {
+			RESERVED(struct ferry_admin_set_assist, rsvd),
+		}
+	},
 	[FERRY_ADMIN_SET_GID] = {
 		admin_set_gid, sizeof(struct ferry_admin_set_gid), {
 			RESERVED(struct ferry_admin_set_gid, rsvd0),

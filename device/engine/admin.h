@@ -52,6 +52,7 @@ admin_handler admin_create_srq, admin_modify_srq, admin_query_srq, admin_destroy
 admin_handler admin_create_mr, admin_destroy_mr;
 admin_handler admin_set_gid, admin_query_port, admin_set_port;
 admin_handler admin_query_counters;
+admin_handler admin_set_assist;
 
 /* Release objects whatever refers to them: the engine forgets all. */
 void eq_release(struct ferry_engine *e, struct eq *eq);

@@ -150,6 +150,11 @@ static inline void list_add_tail(struct list *head, struct list *l)
 	head->prev = l;
 }
 
+static inline void list_add_head(struct list *head, struct list *l)
+{
+	list_add_tail(head->next, l);
+}
+
 /* Leaves @l empty, so that it may be deleted twice. */
 static inline void list_del(struct list *l)
 {

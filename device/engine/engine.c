@@ -39,6 +39,7 @@ static void engine_init(struct ferry_engine *e)
 	region_init(&e->admin.sq);
 	region_init(&e->admin.cq);
 	region_init(&e->status_page);
+	assist_init(&e->assist);
 	table_init(&e->pds, &layout_pd, salt);
 	table_init(&e->cqs, &layout_cq, salt * 3);
 	table_init(&e->qps, &layout_qp, salt * 5);
@@ -97,6 +98,7 @@ static void engine_forget(struct ferry_engine *e)
 		if (e->contexts[i])
 			context_release(e, e->contexts[i]);
 	}
+	assist_release(e);
 	while (!list_empty(&e->eqs))
 		eq_release(e, container_of(e->eqs.next, struct eq, link));
 	region_release(e, &e->admin.sq);
@@ -151,7 +153,7 @@ static bool engine_ready(const struct ferry_engine *e)
 static uint32_t reg_caps(const struct ferry_engine *e)
 {
 	return FERRY_CAP_ETH | FERRY_CAP_UD | FERRY_CAP_SRQ | FERRY_CAP_ATOMIC |
-	       FERRY_CAP_RESIZE_CQ | (e->config.poll ? FERRY_CAP_POLL : 0);
+	       FERRY_CAP_RESIZE_CQ | FERRY_CAP_ASSIST | (e->config.poll ? FERRY_CAP_POLL : 0);
 }
 
 static uint32_t *reg_writable(struct ferry_engine *e, uint32_t offset)

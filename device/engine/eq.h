@@ -15,14 +15,14 @@ struct eq {
 	uint32_t pi;
 	uint32_t ci;		/* as read last */
 	uint16_t vector;
-	uint32_t users;		/* CQs */
+	uint32_t users;		/* CQs, assist */
 	struct region ring;
 	struct region index;	/* the host's consumer index */
 	struct list waiting;	/* struct event_source */
 	struct list link;	/* engine->eqs, in the order of creation */
 };
 
-/* Whatever raises events: a CQ, a QP, an SRQ, the port. */
+/* Whatever raises events: a CQ, a QP, an SRQ, the port, a slot of assist. */
 struct event_source {
 	struct list link;	/* eq->waiting */
 	uint32_t number;

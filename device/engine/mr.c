@@ -85,7 +85,7 @@ static enum ferry_admin_status mr_params(const struct ferry_admin_create_mr *c,
 		return admin_bad_param(answer, offsetof(struct ferry_admin_create_mr, access));
 	if (c->flags & ~(FERRY_MR_ASSIST | FERRY_MR_FAST_REG))
 		return admin_bad_param(answer, offsetof(struct ferry_admin_create_mr, flags));
-	if (c->flags)
+	if (c->flags & FERRY_MR_FAST_REG)
 		return FERRY_ADMIN_NOT_SUPPORTED;
 	if (!length || length > MAX_MR_SIZE)
 		return admin_bad_param(answer, offsetof(struct ferry_admin_create_mr, length));
@@ -104,6 +104,7 @@ static enum ferry_admin_status mr_finish(struct ferry_engine *e, struct mr *mr,
 	if (!mr->key)
 		return FERRY_ADMIN_NO_RESOURCES;
 	mr->pd->users++;
+	e->assist.users += mr->assist;
 	answer->number = le32(mr->key);
 	return FERRY_ADMIN_OK;
 }
@@ -158,11 +159,14 @@ enum ferry_admin_status admin_create_mr(struct ferry_engine *e, const union ferr
 	status = mr_params(c, answer);
 	if (status)
 		return status;
+	if (c->flags & FERRY_MR_ASSIST && !e->assist.slots)
+		return FERRY_ADMIN_BAD_STATE;
 	mr = engine_alloc(e, sizeof(*mr));
 	if (!mr)
 		return FERRY_ADMIN_NO_RESOURCES;
 	mr->pd = pd;
 	mr->access = c->access;
+	mr->assist = c->flags & FERRY_MR_ASSIST;
 	mr->iova = le64(c->iova);
 	mr->length = le64(c->length);
 	mr->offset = le64(c->offset);
@@ -179,6 +183,7 @@ enum ferry_admin_status admin_create_mr(struct ferry_engine *e, const union ferr
 void mr_release(struct ferry_engine *e, struct mr *mr)
 {
 	mr->pd->users--;
+	e->assist.users -= mr->assist;
 	table_remove(&e->mrs, mr->key);
 	region_release(e, &mr->region);
 	engine_free(e, mr);

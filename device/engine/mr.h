@@ -10,6 +10,7 @@
 struct mr {
 	uint32_t key;
 	uint8_t access;
+	bool assist;		/* the driver is asked when a peer accesses it */
 	struct pd *pd;
 	uint64_t iova;
 	uint64_t length;

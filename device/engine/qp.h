@@ -5,6 +5,7 @@
 #ifndef FERRY_QP_H
 #define FERRY_QP_H
 
+#include "assist.h"
 #include "cq.h"
 #include "packet.h"
 #include "wq.h"
@@ -80,6 +81,7 @@ struct response {
 	uint64_t raddr;
 	uint32_t rkey;
 	bool begun;
+	bool ready;		/* the driver has been asked, where it wants to be */
 	uint64_t value;
 };
 
@@ -112,6 +114,20 @@ struct responder {
 	uint32_t saved_count;
 	struct timer pause;	/* the link was busy */
 	struct recv recv;
+
+	/* MRs with assist. */
+	struct ask ask;		/* for the request at the expected PSN */
+	struct ask ask_read;	/* for the oldest response */
+	bool prepared;		/* the range of the WRITE in hand */
+	bool stored;		/* the request's data; the driver has yet to be told */
+	uint8_t asked_kind;	/* the request that stored is about */
+	uint64_t asked_raddr;
+	uint64_t atomic_old;	/* with stored: what an atomic read, */
+	uint64_t atomic_new;	/* and what it makes of it */
+	struct list held;	/* struct held_frame: what has come since, in order */
+	uint32_t held_psn;	/* that comes next there */
+	bool held_lost;		/* something did not fit */
+	bool replaying;
 };
 
 enum responder_message { MESSAGE_NONE, MESSAGE_SEND, MESSAGE_WRITE };
@@ -211,6 +227,9 @@ void responder_init(struct qp *qp);
 void responder_run(struct ferry_engine *e, struct qp *qp);
 void responder_stop(struct ferry_engine *e, struct qp *qp);
 enum sent responder_receive(struct ferry_engine *e, struct qp *qp, const struct packet *packet);
+/* A packet it could not take yet, with the frame it came in. */
+void responder_hold(struct ferry_engine *e, struct qp *qp, const struct packet *packet,
+		    const uint8_t *frame, size_t len);
 
 /* ud.c */
 void ud_run(struct ferry_engine *e, struct qp *qp);

@@ -133,6 +133,11 @@ static bool doorbell_sq(struct ferry_engine *e, struct context *context, uint64_
 	return qp && qp->context == context && qp_doorbell(e, qp, FERRY_DB_INDEX(word));
 }
 
+static bool doorbell_assist(struct ferry_engine *e, struct context *context, uint64_t word)
+{
+	return context == &e->kernel && assist_ack(e, FERRY_DB_INDEX(word));
+}
+
 static bool doorbell_arm(struct ferry_engine *e, struct context *context, uint64_t word)
 {
 	struct cq *cq = table_find(&e->cqs, FERRY_DB_NUMBER(word));
@@ -150,6 +155,7 @@ bool doorbell_take(struct ferry_engine *e, struct context *context, uint64_t wor
 		[FERRY_DB_SQ] = doorbell_sq,
 		[FERRY_DB_CQ_ARM] = doorbell_arm,
 		[FERRY_DB_CQ_ARM_SOLICITED] = doorbell_arm,
+		[FERRY_DB_ASSIST_ACK] = doorbell_assist,
 	};
 
 	return take[FERRY_DB_TYPE(word)] && take[FERRY_DB_TYPE(word)](e, context, word);

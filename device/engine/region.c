@@ -410,6 +410,30 @@ enum copy_result vecs_copy(struct ferry_engine *e, const struct vecs *to, const 
 	return COPY_OK;
 }
 
+void vecs_part(const struct vecs *v, uint32_t skip, uint32_t len, struct vecs *part)
+{
+	const struct vec *vec = v->vec;
+
+	part->count = 0;
+	part->len = len;
+	for (; len; vec++) {
+		struct vec *to = &part->vec[part->count];
+
+		if (skip >= vec->len) {
+			skip -= vec->len;
+			continue;
+		}
+		*to = *vec;
+		to->offset += skip;
+		if (to->flat)
+			to->flat += skip;
+		to->len = min_u32(vec->len - skip, len);
+		len -= to->len;
+		skip = 0;
+		part->count++;
+	}
+}
+
 bool vecs_gather(struct ferry_engine *e, const struct vecs *from, void *to)
 {
 	struct cursor c = { .vec = from->vec };

@@ -81,6 +81,31 @@ static bool responder_find_data(struct ferry_engine *e, struct qp *qp, const str
 	return mr;
 }
 
+/* Before the first byte of a READ is fetched, where the MR wants assist. */
+static enum ask_result responder_prepare_read(struct ferry_engine *e, struct qp *qp,
+					      struct response *r)
+{
+	const struct ferry_assist_slot what = {
+		.op = FERRY_ASSIST_BEFORE_READ,
+		.key = le32(r->rkey),
+		.iova = le64(r->raddr),
+		.length = le64(r->len),
+	};
+	enum ask_result result = ASK_GRANTED;
+	uint64_t offset;
+	struct mr *mr;
+
+	if (r->ready || !r->len)
+		return ASK_GRANTED;
+	mr = mr_check(e, qp->pd, r->rkey, r->raddr, r->len, FERRY_ACCESS_REMOTE_READ, &offset);
+	if (!mr)
+		return ASK_REFUSED;
+	if (unlikely(mr->assist))
+		result = assist_ask(e, &qp->resp.ask_read, &what, false);
+	r->ready = result == ASK_GRANTED;
+	return result;
+}
+
 /* A READ that was accepted cannot go on: a NAK in place of the rest, and nothing after. */
 static void responder_fail_read(struct qp *qp, const struct response *r, uint8_t syndrome,
 				enum ferry_event event)
@@ -104,9 +129,12 @@ static bool responder_send_read(struct ferry_engine *e, struct qp *qp, struct re
 		.count = psns_of(qp, len),
 		.payload = &data,
 	};
+	enum ask_result prepared = responder_prepare_read(e, qp, r);
 	enum sent sent;
 
-	if (!responder_find_data(e, qp, r, len, &data)) {
+	if (prepared == ASK_WAIT)
+		return false;
+	if (prepared == ASK_REFUSED || !responder_find_data(e, qp, r, len, &data)) {
 		stat_inc(e, resp_remote_access_errors);
 		responder_fail_read(qp, r, AETH_NAK_ACCESS, FERRY_EVENT_QP_ACCESS_ERR);
 		return true;
@@ -197,9 +225,13 @@ static void responder_answer(struct ferry_engine *e, struct qp *qp)
 		responder_send_last(e, qp);
 }
 
+static void responder_replay(struct ferry_engine *e, struct qp *qp);
+
 void responder_run(struct ferry_engine *e, struct qp *qp)
 {
 	qp->work &= (uint8_t)~QP_WORK_RESPOND;
+	if (unlikely(!list_empty(&qp->resp.held)))
+		responder_replay(e, qp);
 	responder_answer(e, qp);
 }
 
@@ -363,11 +395,118 @@ static bool responder_begin_write(struct ferry_engine *e, struct qp *qp,
 	if (packet->dma_len && !mr_check(e, qp->pd, packet->rkey, packet->raddr, packet->dma_len,
 					 FERRY_ACCESS_REMOTE_WRITE, &offset))
 		return false;
+	if (resp->raddr != packet->raddr || resp->rkey != packet->rkey ||
+	    resp->dma_len != packet->dma_len)
+		resp->prepared = false;
 	resp->raddr = packet->raddr;
 	resp->rkey = packet->rkey;
 	resp->dma_len = packet->dma_len;
 	resp->offset = 0;
 	return true;
+}
+
+/* The request that waits for the driver must be the one that is offered again. */
+static bool responder_is_stored(const struct responder *resp, const struct packet *packet,
+				uint64_t raddr)
+{
+	return resp->asked_kind == packet->kind && resp->asked_raddr == raddr;
+}
+
+/*
+ * The bytes of a WRITE that the device writes by itself: whole cache lines, and never the
+ * last one. The driver stores what is left, after it has flushed the others, so programs
+ * that poll on the last byte find all of them.
+ */
+static void responder_split_write(uint32_t line, uint64_t offset, uint32_t len,
+				  struct ferry_assist_slot *what)
+{
+	uint32_t head = min_u32((uint32_t)-offset & (line - 1), len), left = len - head;
+
+	what->head_len = (uint8_t)head;
+	what->tail_len = (uint8_t)(left ? ((left - 1) & (line - 1)) + 1 : 0);
+}
+
+static enum copy_result responder_copy_lines(struct ferry_engine *e, struct mr *mr,
+					     uint64_t offset, const struct vecs *payload,
+					     struct ferry_assist_slot *what)
+{
+	uint32_t body = payload->len - what->head_len - what->tail_len;
+	struct vecs part, target = { .count = 0 };
+
+	vecs_part(payload, 0, what->head_len, &part);
+	if (!vecs_gather(e, &part, what->head))
+		return COPY_BAD_SOURCE;
+	vecs_part(payload, what->head_len + body, what->tail_len, &part);
+	if (!vecs_gather(e, &part, what->tail))
+		return COPY_BAD_SOURCE;
+	if (!body)
+		return COPY_OK;
+	vecs_part(payload, what->head_len, body, &part);
+	vecs_add(&target, &mr->region, offset + what->head_len, body);
+	return vecs_copy(e, &target, &part);
+}
+
+/* Asks for the request in hand. True: granted; else * and the state of the QP say more. */
+static bool responder_ask(struct ferry_engine *e, struct qp *qp,
+			  const struct ferry_assist_slot *what, bool atomic, enum sent *sent)
+{
+	enum ask_result result = assist_ask(e, &qp->resp.ask, what, atomic);
+
+	*sent = result == ASK_WAIT ? SENT_BUSY : SENT;
+	if (result == ASK_REFUSED)
+		responder_die_access(e, qp);
+	return result == ASK_GRANTED;
+}
+
+/*
+ * A WRITE to an MR with assist: before the first byte of the message the driver makes the
+ * range ready, after each packet it makes the bytes visible. Offered again until done.
+ */
+static enum sent responder_write_assisted(struct ferry_engine *e, struct qp *qp,
+					  const struct packet *packet, struct mr *mr,
+					  uint64_t offset)
+{
+	struct responder *resp = &qp->resp;
+	uint64_t raddr = resp->raddr + resp->offset;
+	struct ferry_assist_slot before = {
+		.op = FERRY_ASSIST_BEFORE_WRITE,
+		.key = le32(resp->rkey),
+		.iova = le64(resp->raddr),
+		.length = le64(resp->dma_len),
+	};
+	struct ferry_assist_slot after = {
+		.op = FERRY_ASSIST_AFTER_WRITE,
+		.key = le32(resp->rkey),
+		.iova = le64(raddr),
+		.length = le64(packet_len(packet)),
+	};
+	enum copy_result result;
+	enum sent sent;
+
+	if (!resp->prepared && !responder_ask(e, qp, &before, false, &sent))
+		return sent;
+	resp->prepared = true;
+	if (!resp->stored) {
+		responder_split_write(e->assist.line, offset, packet_len(packet), &after);
+		result = responder_copy_lines(e, mr, offset, packet->payload, &after);
+		if (result == COPY_BAD_SOURCE)
+			return SENT_BAD_SOURCE;
+		if (result == COPY_BAD_TARGET) {
+			responder_die(qp, AETH_NAK_OPERATION, FERRY_EVENT_QP_FATAL);
+			return SENT;
+		}
+		resp->stored = true;
+		resp->asked_kind = packet->kind;
+		resp->asked_raddr = raddr;
+	}
+	if (!responder_is_stored(resp, packet, raddr)) {
+		responder_die_invalid(qp);
+		return SENT;
+	}
+	if (!responder_ask(e, qp, &after, false, &sent))
+		return sent;
+	resp->stored = false;
+	return SENT;
 }
 
 static enum sent responder_write_data(struct ferry_engine *e, struct qp *qp,
@@ -389,6 +528,8 @@ static enum sent responder_write_data(struct ferry_engine *e, struct qp *qp,
 		responder_die_access(e, qp);
 		return SENT;
 	}
+	if (unlikely(mr->assist))
+		return responder_write_assisted(e, qp, packet, mr, offset);
 	vecs_add(&target, &mr->region, offset, len);
 	result = vecs_copy(e, &target, packet->payload);
 	if (result == COPY_BAD_SOURCE)
@@ -426,6 +567,8 @@ static enum sent responder_write_request(struct ferry_engine *e, struct qp *qp,
 		return sent;
 	resp->offset += len;
 	resp->message = packet->flags & PACKET_LAST ? MESSAGE_NONE : MESSAGE_WRITE;
+	if (packet->flags & PACKET_LAST)
+		resp->prepared = false;
 	responder_done(qp, packet, packet->count);
 	if (packet->flags & PACKET_IMM)
 		responder_complete_recv(e, qp, packet, FERRY_WC_RECV_WRITE_IMM, resp->dma_len);
@@ -517,12 +660,73 @@ static bool atomic_execute(struct ferry_engine *e, struct region *region, uint64
 	       region_store64(e, region, offset, packet->swap_or_add);
 }
 
+/* What an atomic makes of the old value. */
+static uint64_t atomic_value(const struct packet *packet, uint64_t old)
+{
+	if (packet->kind == PACKET_ATOMIC_FA)
+		return old + packet->swap_or_add;
+	return old == packet->compare ? packet->swap_or_add : old;
+}
+
+/*
+ * An atomic on an MR with assist: the driver cleans the line, the device reads, the driver
+ * stores. Atomic among peers, as the asker has the lock from the first question to the
+ * last answer; not with the host's CPUs. True: done.
+ */
+static bool responder_atomic_assisted(struct ferry_engine *e, struct qp *qp,
+				      const struct packet *packet, struct mr *mr, uint64_t offset,
+				      enum sent *sent, uint64_t *old)
+{
+	struct responder *resp = &qp->resp;
+	struct ferry_assist_slot what = {
+		.op = FERRY_ASSIST_BEFORE_READ,
+		.key = le32(packet->rkey),
+		.iova = le64(packet->raddr),
+		.length = le64(sizeof(*old)),
+	};
+	uint64_t value;
+
+	*sent = SENT;
+	if (!resp->stored) {
+		if (!responder_ask(e, qp, &what, true, sent))
+			return false;
+		if (!region_load64(e, &mr->region, offset, old)) {
+			assist_unlock(e, &resp->ask);
+			responder_die(qp, AETH_NAK_OPERATION, FERRY_EVENT_QP_FATAL);
+			return false;
+		}
+		value = atomic_value(packet, *old);
+		if (value == *old) {
+			assist_unlock(e, &resp->ask);
+			return true;
+		}
+		resp->stored = true;
+		resp->asked_kind = packet->kind;
+		resp->asked_raddr = packet->raddr;
+		resp->atomic_old = *old;
+		resp->atomic_new = le64(value);
+	}
+	if (!responder_is_stored(resp, packet, packet->raddr)) {
+		responder_die_invalid(qp);
+		return false;
+	}
+	what.op = FERRY_ASSIST_AFTER_WRITE;
+	what.head_len = sizeof(value);
+	memcpy(what.head, &resp->atomic_new, sizeof(value));
+	if (!responder_ask(e, qp, &what, true, sent))
+		return false;
+	resp->stored = false;
+	*old = resp->atomic_old;
+	return true;
+}
+
 static enum sent responder_atomic_request(struct ferry_engine *e, struct qp *qp,
 					  const struct packet *packet)
 {
 	struct responder *resp = &qp->resp;
 	struct response *r;
 	uint64_t offset, old;
+	enum sent sent;
 	struct mr *mr;
 
 	if (resp->message != MESSAGE_NONE || packet->raddr & 7 ||
@@ -542,15 +746,16 @@ static enum sent responder_atomic_request(struct ferry_engine *e, struct qp *qp,
 		responder_die_invalid(qp);
 		return SENT;
 	}
-	r = responder_new_response(qp, packet, false);
-	if (!r)
+	if (resp->tail - resp->head == RESPONSES)
 		return SENT;
-	if (!atomic_execute(e, &mr->region, offset, packet, &old)) {
-		resp->tail--;
-		resp->fresh--;
+	if (unlikely(mr->assist)) {
+		if (!responder_atomic_assisted(e, qp, packet, mr, offset, &sent, &old))
+			return sent;
+	} else if (!atomic_execute(e, &mr->region, offset, packet, &old)) {
 		responder_die(qp, AETH_NAK_OPERATION, FERRY_EVENT_QP_FATAL);
 		return SENT;
 	}
+	r = responder_new_response(qp, packet, false);
 	r->value = old;
 	resp->saved[resp->saved_count % RD_ATOMIC_LIMIT].psn = packet->psn;
 	resp->saved[resp->saved_count % RD_ATOMIC_LIMIT].value = old;
@@ -630,6 +835,83 @@ static enum sent responder_expected(struct ferry_engine *e, struct qp *qp,
 	return execute[packet->kind](e, qp, packet);
 }
 
+/* ------------------------------------------------------------ behind, for the driver's sake */
+
+/* Requests have to wait for one before them. */
+static bool responder_is_behind(const struct responder *resp)
+{
+	return ask_waits(&resp->ask) || !list_empty(&resp->held);
+}
+
+void responder_hold(struct ferry_engine *e, struct qp *qp, const struct packet *packet,
+		    const uint8_t *frame, size_t len)
+{
+	struct responder *resp = &qp->resp;
+	struct held_frame *held;
+	int32_t ahead;
+
+	if (list_empty(&resp->held))
+		resp->held_psn = resp->psn;
+	/* In order and without a gap, or not at all: it is as if the wire had lost it. */
+	ahead = psn_cmp(packet->psn, resp->held_psn);
+	held = ahead ? NULL : assist_hold(e, frame, len);
+	if (!held) {
+		resp->held_lost |= ahead >= 0;
+		return;
+	}
+	list_add_tail(&resp->held, &held->link);
+	resp->held_psn = psn_add(resp->held_psn, packet->kind == PACKET_READ ?
+				 psns_of(qp, packet->dma_len) : 1);
+}
+
+static void responder_drop_held(struct ferry_engine *e, struct responder *resp)
+{
+	while (!list_empty(&resp->held))
+		assist_unhold(e, container_of(resp->held.next, struct held_frame, link));
+	resp->held_lost = false;
+}
+
+static void responder_replay(struct ferry_engine *e, struct qp *qp)
+{
+	struct responder *resp = &qp->resp;
+	bool busy = false;
+
+	resp->replaying = true;
+	while (!busy && !list_empty(&resp->held) && qp->credit > 0) {
+		struct held_frame *held = container_of(resp->held.next, struct held_frame, link);
+
+		/* The QP may fail meanwhile, and drop all that is on the list. */
+		list_del(&held->link);
+		qp_charge(e, qp, held->len);
+		busy = wire_replay(e, held->data, held->len) == SENT_BUSY;
+		if (busy)
+			list_add_head(&resp->held, &held->link);
+		else
+			assist_unhold(e, held);
+	}
+	resp->replaying = false;
+	if (!list_empty(&resp->held)) {
+		if (!busy)
+			qp_activate(e, qp, QP_WORK_RESPOND);
+		return;
+	}
+	if (resp->held_lost && !resp->dying && !resp->gap) {
+		resp->gap = true;
+		responder_nak_later(qp, AETH_NAK_SEQUENCE, resp->psn);
+	}
+	resp->held_lost = false;
+}
+
+static void responder_answered(struct ferry_engine *e, struct ask *ask)
+{
+	qp_activate(e, container_of(ask, struct qp, resp.ask), QP_WORK_RESPOND);
+}
+
+static void responder_read_answered(struct ferry_engine *e, struct ask *ask)
+{
+	qp_activate(e, container_of(ask, struct qp, resp.ask_read), QP_WORK_RESPOND);
+}
+
 enum sent responder_receive(struct ferry_engine *e, struct qp *qp, const struct packet *packet)
 {
 	struct responder *resp = &qp->resp;
@@ -644,6 +926,9 @@ enum sent responder_receive(struct ferry_engine *e, struct qp *qp, const struct 
 			eq_raise(e, NULL, &qp->source, FERRY_EVENT_COMM_EST);
 	}
 	ahead = psn_cmp(packet->psn, resp->psn);
+	if (unlikely(responder_is_behind(resp)) && ahead >= 0 && !resp->replaying &&
+	    (ahead || !list_empty(&resp->held)))
+		return SENT_BUSY;
 	if (likely(!ahead))
 		sent = responder_expected(e, qp, packet);
 	else if (ahead > 0)
@@ -665,6 +950,19 @@ enum sent responder_receive(struct ferry_engine *e, struct qp *qp, const struct 
 void responder_init(struct qp *qp)
 {
 	timer_init(&qp->resp.pause, responder_pause_over);
+	ask_init(&qp->resp.ask, responder_answered);
+	ask_init(&qp->resp.ask_read, responder_read_answered);
+	list_init(&qp->resp.held);
+}
+
+/* The driver's answers, and requests that wait for them, are of no use any more. */
+static void responder_forget_assist(struct ferry_engine *e, struct responder *resp)
+{
+	assist_forget(e, &resp->ask);
+	assist_forget(e, &resp->ask_read);
+	responder_drop_held(e, resp);
+	resp->prepared = false;
+	resp->stored = false;
 }
 
 /* The error state: the receive in hand is the first to be flushed. */
@@ -673,6 +971,7 @@ void responder_stop(struct ferry_engine *e, struct qp *qp)
 	struct responder *resp = &qp->resp;
 
 	timer_cancel(e, &resp->pause);
+	responder_forget_assist(e, resp);
 	resp->head = resp->tail;
 	if (!resp->has_recv)
 		return;
@@ -685,6 +984,7 @@ void responder_reset(struct ferry_engine *e, struct qp *qp)
 	struct responder *resp = &qp->resp;
 
 	timer_cancel(e, &resp->pause);
+	responder_forget_assist(e, resp);
 	resp->psn = 0;
 	resp->msn = 0;
 	resp->established = false;

@@ -5,6 +5,7 @@
 #ifndef FERRY_STATE_H
 #define FERRY_STATE_H
 
+#include "assist.h"
 #include "engine.h"
 #include "pages.h"
 #include "qp.h"
@@ -69,6 +70,7 @@ struct ferry_engine {
 	uint64_t counters[FERRY_COUNTER_COUNT];
 
 	struct admin admin;
+	struct assist assist;
 	struct list regions;	/* struct region: all that may hold pointers to host memory */
 	struct region status_page;
 
@@ -148,6 +150,8 @@ void icrc_init(struct ferry_engine *e);
 enum sent wire_send(struct ferry_engine *e, struct qp *qp, const struct ferry_av *av,
 		    const struct packet *packet);
 bool wire_receive(struct ferry_engine *e, const uint8_t *frame, size_t len);
+/* Once more a frame that had to wait. */
+enum sent wire_replay(struct ferry_engine *e, const uint8_t *frame, size_t len);
 uint32_t icrc(const struct ferry_engine *e, const uint8_t *frame, bool v4, uint32_t len);
 
 struct qp *qp_find(struct ferry_engine *e, uint32_t number);

@@ -452,6 +452,21 @@ bool wire_receive(struct ferry_engine *e, const uint8_t *frame, size_t len)
 		put_grh(&f, grh);
 		p.grh = grh;
 	}
-	packet_receive(e, &p);
+	if (packet_receive(e, &p) == SENT_BUSY)
+		responder_hold(e, qp_find(e, p.dest_qpn), &p, frame, len);
 	return true;
+}
+
+enum sent wire_replay(struct ferry_engine *e, const uint8_t *frame, size_t len)
+{
+	struct packet p = { .loopback = false };
+	struct wire_frame f;
+	struct vecs payload;
+
+	if (parse_frame(e, &f, frame, len) != WIRE_ROCE || !parse_transport(&f, &p, &payload))
+		return SENT;
+	p.sgid = f.sgid;
+	p.dgid = f.dgid;
+	p.payload = &payload;
+	return packet_receive(e, &p);
 }
