@@ -12,11 +12,9 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/vmalloc.h>
-#include <rdma/ib_umem.h>
 
-#include "compat.h"
+#include "cache.h"
 #include "ferry.h"
-#include "pagelist.h"
 
 const char * const ferry_dma_regime_names[FERRY_DMA_REGIMES] = {
 	[FERRY_DMA_DIRECT]	= "direct",
@@ -130,10 +128,6 @@ int ferry_dma_init(struct ferry_dev *dev)
 	struct device *d = &dev->pdev->dev;
 	int err;
 
-	if (!dev_is_dma_coherent(d)) {
-		dev_err(d, "DMA is not coherent with the CPUs' caches here: not supported\n");
-		return -EOPNOTSUPP;
-	}
 	err = dma_set_mask_and_coherent(d, DMA_BIT_MASK(64));
 	if (err) {
 		dev_err(d, "no 64-bit DMA\n");
@@ -141,7 +135,13 @@ int ferry_dma_init(struct ferry_dev *dev)
 	}
 	/* A segment of user memory may be as long as the memory is contiguous. */
 	dma_set_max_seg_size(d, UINT_MAX);
-	return ferry_dma_choose(dev);
+	err = ferry_dma_choose(dev);
+	if (err)
+		return err;
+	err = ferry_cache_init(dev);
+	if (err)
+		ferry_dma_exit(dev);
+	return err;
 }
 
 /* Nothing is mapped for the device any more, and it does no DMA. */
@@ -244,103 +244,4 @@ void ferry_dma_unmap_run(struct ferry_dev *dev, struct ferry_dma_run *run)
 {
 	if (dev->isolation)
 		ferry_isolation_unmap(dev->isolation, run);
-}
-
-static int ferry_dma_blocks_of_umem(struct ferry_dev *dev, struct ferry_user_mem *mem)
-{
-	unsigned long block = ib_umem_find_best_pgsz(mem->umem, dev->limits.page_sizes, mem->iova);
-	size_t blocks = block ? ib_umem_num_dma_blocks(mem->umem, block) : 0;
-
-	if (!blocks || blocks > U32_MAX)
-		return -EINVAL;
-	mem->blocks = blocks;
-	mem->block_shift = ilog2(block);
-	mem->offset = mem->iova & (block - 1);
-	return 0;
-}
-
-/* One block that holds it all, or as few as the device's largest size allows. */
-static int ferry_dma_blocks_of_run(struct ferry_dev *dev, struct ferry_user_mem *mem, u64 addr,
-				   u64 length)
-{
-	unsigned int shift = max(fls64(addr ^ (addr + length - 1)), PAGE_SHIFT);
-	u64 sizes = dev->limits.page_sizes;
-	u64 blocks;
-
-	shift = sizes >> shift ? shift + __ffs64(sizes >> shift) : __fls(sizes);
-	mem->offset = addr & ((1ull << shift) - 1);
-	blocks = (mem->offset + length - 1 + (1ull << shift)) >> shift;
-	if (blocks > U32_MAX)
-		return -EINVAL;
-	mem->blocks = blocks;
-	mem->block_shift = shift;
-	return 0;
-}
-
-/**
- * ferry_dma_pin - pins user memory and makes it visible to the device
- * @dev: the device
- * @mem: what is known about it then
- * @start: address in the calling process
- * @length: bytes
- * @iova: the address by which work requests will name its first byte
- * @access: IB_ACCESS_*
- *
- * Return: 0 or an error.
- */
-int ferry_dma_pin(struct ferry_dev *dev, struct ferry_user_mem *mem, u64 start, u64 length,
-		  u64 iova, int access)
-{
-	struct ib_umem *umem = ib_umem_get_va(&dev->ibdev, start, length, access);
-	int err;
-
-	if (IS_ERR(umem))
-		return PTR_ERR(umem);
-	mem->umem = umem;
-	mem->iova = iova;
-	err = ferry_dma_map_run(dev, &mem->run, &umem->sgt_append.sgt, start & PAGE_MASK,
-				umem->writable);
-	if (err)
-		goto err_umem;
-	if (mem->run.size)
-		err = ferry_dma_blocks_of_run(dev, mem, mem->run.addr + offset_in_page(start), length);
-	else
-		err = ferry_dma_blocks_of_umem(dev, mem);
-	if (err)
-		goto err_run;
-	return 0;
-
-err_run:
-	ferry_dma_unmap_run(dev, &mem->run);
-err_umem:
-	ib_umem_release(umem);
-	return err;
-}
-
-/* The device must have been told before. */
-void ferry_dma_unpin(struct ferry_dev *dev, struct ferry_user_mem *mem)
-{
-	ferry_dma_unmap_run(dev, &mem->run);
-	ib_umem_release(mem->umem);
-}
-
-int ferry_dma_list_user(struct ferry_dev *dev, const struct ferry_user_mem *mem,
-			struct ferry_pages *pages, struct ferry_page_list *hw)
-{
-	u64 block_bytes = 1ull << mem->block_shift;
-	struct ib_block_iter block;
-	u32 i = 0;
-	int err;
-
-	err = ferry_pages_alloc(dev, pages, hw, mem->blocks, mem->block_shift);
-	if (err)
-		return err;
-	if (mem->run.size)
-		for (; i < mem->blocks; i++)
-			ferry_pages_set(pages, hw, i, (mem->run.addr & -block_bytes) +
-						      i * block_bytes);
-	else
-		rdma_umem_for_each_dma_block(mem->umem, &block, block_bytes)
-			ferry_pages_set(pages, hw, i++, rdma_block_iter_dma_address(&block));
-	return 0;
 }

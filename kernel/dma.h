@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * How memory becomes visible to the device: everything it reads or writes was allocated
- * or pinned here.
+ * here, or pinned by umem.c.
  */
 #ifndef FERRY_DMA_H
 #define FERRY_DMA_H
@@ -12,9 +12,6 @@
 #include "isolate.h"
 
 struct ferry_dev;
-struct ferry_page_list;
-struct ferry_pages;
-struct ib_umem;
 struct sg_table;
 
 /*
@@ -50,21 +47,5 @@ pgprot_t ferry_dma_pgprot(struct ferry_dev *dev, pgprot_t prot);
 int ferry_dma_map_run(struct ferry_dev *dev, struct ferry_dma_run *run, struct sg_table *sgt,
 		      u64 start, bool writable);
 void ferry_dma_unmap_run(struct ferry_dev *dev, struct ferry_dma_run *run);
-
-/* User memory, pinned and visible to the device. */
-struct ferry_user_mem {
-	struct ib_umem *umem;
-	struct ferry_dma_run run;
-	u64 iova;		/* the address that names its first byte */
-	u64 offset;		/* of that byte in the first block */
-	u32 blocks;
-	unsigned int block_shift;
-};
-
-int ferry_dma_pin(struct ferry_dev *dev, struct ferry_user_mem *mem, u64 start, u64 length,
-		  u64 iova, int access);
-void ferry_dma_unpin(struct ferry_dev *dev, struct ferry_user_mem *mem);
-int ferry_dma_list_user(struct ferry_dev *dev, const struct ferry_user_mem *mem,
-			struct ferry_pages *pages, struct ferry_page_list *hw);
 
 #endif

@@ -73,7 +73,8 @@ static void ferry_eq_dispatch(struct ferry_dev *dev, const struct ferry_eqe *eqe
 	default:
 		if (type == FERRY_EVENT_PORT)
 			ferry_net_link(dev, le64_to_cpu(eqe->data) & 1);
-		else
+		else if (type != FERRY_EVENT_ASSIST ||
+			 !ferry_assist_event(dev, le32_to_cpu(eqe->number)))
 			ferry_device_suspect(dev, "it raised an event nobody asked for");
 	}
 }

@@ -15,6 +15,7 @@
 #include "ferry_hw.h"
 #include "ferry-abi.h"
 #include "admin.h"
+#include "assist.h"
 #include "dma.h"
 #include "eq.h"
 #include "record.h"
@@ -65,6 +66,7 @@ struct ferry_dev {
 	struct ib_device ibdev;		/* first: ib_alloc_device() */
 	struct pci_dev *pdev;
 	struct ferry_limits limits;
+	unsigned int cache_line;	/* bytes; 0: the device snoops the CPUs' caches */
 
 	enum ferry_dma_regime regime;
 	struct ferry_isolation *isolation;	/* with FERRY_DMA_ISOLATED */
@@ -81,11 +83,13 @@ struct ferry_dev {
 
 	struct ferry_context kernel;	/* context 0 */
 	struct ferry_net *net;
+	struct ferry_assist assist;
 
 	/* Number to struct ferry_object. Interrupts look up under RCU, see eq.c. */
 	struct xarray cqs;
 	struct xarray qps;
 	struct xarray srqs;
+	struct xarray assisted;		/* key to struct ferry_mr, see assist.c */
 
 	/* The end of the device, see device.c. */
 	struct mutex lost_lock;

@@ -86,6 +86,7 @@ int ferry_ib_register(struct ferry_dev *dev)
 	int err;
 
 	ib_set_device_ops(ibdev, &ferry_ops);
+	ibdev->driver_def = ferry_uapi_defs;
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
 	ibdev->num_comp_vectors = ferry_comp_vectors(dev);

@@ -69,6 +69,8 @@ static int ferry_start(struct ferry_dev *dev)
 		err = ferry_device_set_status_page(dev);
 	if (!err)
 		err = ferry_eqs_create(dev);
+	if (!err)
+		err = ferry_assist_create(dev);
 	if (err)
 		goto err_enabled;
 	return 0;
@@ -88,6 +90,7 @@ static void ferry_stop(struct ferry_dev *dev)
 	ferry_device_lost(dev, NULL);
 	ferry_context_release(&dev->kernel);
 	ferry_eqs_release(dev);
+	ferry_assist_destroy(dev);
 	ferry_admin_free(dev);
 	ferry_dma_free(dev, &dev->status);
 }
@@ -140,6 +143,7 @@ static struct ferry_dev *ferry_alloc(struct pci_dev *pdev)
 	xa_init_flags(&dev->cqs, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->qps, XA_FLAGS_LOCK_IRQ);
 	xa_init_flags(&dev->srqs, XA_FLAGS_LOCK_IRQ);
+	xa_init(&dev->assisted);
 	ferry_context_init(&dev->kernel, dev, NULL);
 	ferry_device_init_watch(dev);
 	return dev;
@@ -148,6 +152,7 @@ static struct ferry_dev *ferry_alloc(struct pci_dev *pdev)
 static void ferry_free(struct ferry_dev *dev)
 {
 	ferry_device_unwatch(dev);
+	xa_destroy(&dev->assisted);
 	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->qps);
 	xa_destroy(&dev->cqs);

@@ -85,7 +85,7 @@ static void ferry_mmap_release(struct ferry_mmap *map)
 {
 	if (map->kind == FERRY_MMAP_PLACEHOLDER)
 		return;
-	if (map->kind == FERRY_MMAP_MEMORY) {
+	if (map->kind == FERRY_MMAP_MEMORY || map->kind == FERRY_MMAP_PROGRAM) {
 		ferry_mmap_uncharge(map->ctx, map->buf.size);
 		ferry_dma_free(map->dev, &map->buf);
 	}
@@ -153,6 +153,68 @@ out:
 	return err;
 }
 
+/* What the process may register, and maps at @offset; to be put. NULL: there is none. */
+static struct ferry_mmap *ferry_mmap_get(struct ib_ucontext *ibuctx, u64 offset)
+{
+	struct rdma_user_mmap_entry *entry;
+
+	if (offset & ~PAGE_MASK)
+		return NULL;
+	entry = rdma_user_mmap_entry_get_pgoff(ibuctx, offset >> PAGE_SHIFT);
+	if (!entry)
+		return NULL;
+	if (to_ferry_mmap(entry)->kind == FERRY_MMAP_PROGRAM)
+		return to_ferry_mmap(entry);
+	rdma_user_mmap_entry_put(entry);
+	return NULL;
+}
+
+/* The size of the chunks that begin at @offset, or 0. */
+size_t ferry_mmap_chunk_bytes(struct ib_ucontext *ibuctx, u64 offset)
+{
+	struct ferry_mmap *map = ferry_mmap_get(ibuctx, offset);
+	size_t bytes;
+
+	if (!map)
+		return 0;
+	bytes = map->buf.size;
+	rdma_user_mmap_entry_put(&map->entry);
+	return bytes;
+}
+
+void ferry_mmap_put_chunks(struct ferry_mmap **chunk, u32 count)
+{
+	while (count--)
+		rdma_user_mmap_entry_put(&chunk[count]->entry);
+}
+
+/**
+ * ferry_mmap_get_chunks - keeps memory that a process may register
+ * @ibuctx: of the process
+ * @offset: where it maps the first chunk
+ * @chunk_bytes: of each
+ * @chunk: the chunks
+ * @count: how many
+ *
+ * Return: 0, then ferry_mmap_put_chunks() is due; or -EINVAL.
+ */
+int ferry_mmap_get_chunks(struct ib_ucontext *ibuctx, u64 offset, size_t chunk_bytes,
+			  struct ferry_mmap **chunk, u32 count)
+{
+	u32 i;
+
+	for (i = 0; i < count; i++) {
+		chunk[i] = ferry_mmap_get(ibuctx, offset + (u64)i * chunk_bytes);
+		if (chunk[i] && chunk[i]->buf.size == chunk_bytes)
+			continue;
+		if (chunk[i])
+			rdma_user_mmap_entry_put(&chunk[i]->entry);
+		ferry_mmap_put_chunks(chunk, i);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int ferry_mmap_prot(struct ferry_mmap *map, struct vm_area_struct *vma, pgprot_t *prot)
 {
 	switch (map->kind) {
@@ -166,6 +228,7 @@ static int ferry_mmap_prot(struct ferry_mmap *map, struct vm_area_struct *vma, p
 		vm_flags_clear(vma, VM_MAYWRITE);
 		fallthrough;
 	case FERRY_MMAP_MEMORY:
+	case FERRY_MMAP_PROGRAM:
 		*prot = ferry_dma_pgprot(map->dev, vma->vm_page_prot);
 		return 0;
 	default:

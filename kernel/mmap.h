@@ -6,6 +6,7 @@
 #ifndef FERRY_MMAP_H
 #define FERRY_MMAP_H
 
+#include <linux/sizes.h>
 #include <rdma/ib_verbs.h>
 
 #include "dma.h"
@@ -13,11 +14,14 @@
 struct ferry_context;
 struct ferry_ucontext;
 
+#define FERRY_CHUNKS_MAX	SZ_1M	/* of what was mapped side by side */
+
 enum ferry_mmap_kind {
 	FERRY_MMAP_PLACEHOLDER,		/* keeps a range of offsets, never mapped */
 	FERRY_MMAP_DOORBELL,		/* a page of BAR2, write-only by nature */
 	FERRY_MMAP_STATUS,		/* the status page, read-only */
 	FERRY_MMAP_MEMORY,		/* buf, freed with the entry */
+	FERRY_MMAP_PROGRAM,		/* the same, which the process may register */
 };
 
 struct ferry_mmap {
@@ -27,7 +31,7 @@ struct ferry_mmap {
 	enum ferry_mmap_kind kind;
 	bool inserted;			/* the core counts its users */
 	unsigned long pfn;
-	struct ferry_buf buf;		/* FERRY_MMAP_MEMORY */
+	struct ferry_buf buf;		/* FERRY_MMAP_MEMORY, FERRY_MMAP_PROGRAM */
 };
 
 struct ferry_mmap *ferry_mmap_alloc(struct ferry_dev *dev, enum ferry_mmap_kind kind);
@@ -36,6 +40,10 @@ struct ferry_mmap *ferry_mmap_alloc_memory(struct ferry_dev *dev, struct ferry_c
 int ferry_mmap_share(struct ferry_ucontext *uctx, struct ferry_mmap **maps, unsigned int count,
 		     size_t size, u64 *offset);
 void ferry_mmap_put(struct ferry_mmap *map);
+size_t ferry_mmap_chunk_bytes(struct ib_ucontext *ibuctx, u64 offset);
+int ferry_mmap_get_chunks(struct ib_ucontext *ibuctx, u64 offset, size_t chunk_bytes,
+			  struct ferry_mmap **chunk, u32 count);
+void ferry_mmap_put_chunks(struct ferry_mmap **chunk, u32 count);
 
 int ferry_mmap(struct ib_ucontext *ibuctx, struct vm_area_struct *vma);
 void ferry_mmap_free(struct rdma_user_mmap_entry *entry);

@@ -10,6 +10,8 @@
 
 struct ferry_ring;
 
+struct ferry_page_list;
+
 /* What a list needs besides the command: nothing if it has up to 16 entries. */
 struct ferry_pages {
 	struct ferry_ring *leaves;

@@ -57,7 +57,7 @@ static struct ferry_ring *ferry_ring_try(struct ferry_dev *dev, struct ferry_con
  * ferry_ring_alloc - zeroed memory for a ring
  * @dev: the device that works on it
  * @ctx: whose limit it counts against, or NULL
- * @bytes: a power of two; a page is the least that is given
+ * @bytes: a power of two, or a multiple of 1 MiB; a page is the least that is given
  *
  * Return: the ring, or NULL.
  */

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <linux/slab.h>
+
 #include "mmap.h"
 #include "verbs.h"
 
@@ -21,7 +23,9 @@ static int ferry_ucontext_describe(struct ferry_ucontext *uctx,
 	int err;
 
 	resp->context = uctx->ctx.number;
-	resp->flags = ferry_has(dev, FERRY_CAP_POLL) ? FERRY_UCTX_POLL : 0;
+	resp->flags = (ferry_has(dev, FERRY_CAP_POLL) ? FERRY_UCTX_POLL : 0) |
+		      (dev->cache_line ? FERRY_UCTX_NONCOHERENT : 0);
+	resp->cache_line = dev->cache_line;
 	resp->caps = dev->limits.caps;
 	resp->max_inline = dev->limits.max_inline;
 
@@ -37,10 +41,14 @@ static int ferry_ucontext_describe(struct ferry_ucontext *uctx,
 static void ferry_ucontext_release(struct ferry_ucontext *uctx)
 {
 	struct ferry_context *ctx = &uctx->ctx;
+	unsigned int i;
 
 	ferry_mmap_put(uctx->status);
 	ferry_mmap_put(uctx->doorbell);
 	ferry_admin_destroy(ctx->dev, FERRY_ADMIN_DESTROY_CONTEXT, ctx->number);
+	for (i = 0; i < uctx->memory_count; i++)
+		ferry_mmap_put(uctx->memory[i]);
+	kfree(uctx->memory);
 	ferry_context_release(ctx);
 }
 
@@ -57,6 +65,7 @@ int ferry_alloc_ucontext(struct ib_ucontext *ibuctx, struct ib_udata *udata)
 		return err;
 
 	mutex_init(&uctx->mmap_lock);
+	mutex_init(&uctx->memory_lock);
 	ferry_context_init(&uctx->ctx, dev, uctx);
 	err = ferry_admin_create(dev, FERRY_ADMIN_CREATE_CONTEXT, &cmd, &uctx->ctx.number);
 	if (err)

@@ -5,9 +5,13 @@
 #ifndef FERRY_VERBS_H
 #define FERRY_VERBS_H
 
+#include <linux/completion.h>
+#include <linux/refcount.h>
+
 #include "compat.h"
 #include "ferry.h"
 #include "queue.h"
+#include "umem.h"
 
 #define FERRY_UNTAGGED	0xffff		/* instead of a VLAN */
 
@@ -17,6 +21,13 @@ struct ferry_ucontext {
 	struct mutex mmap_lock;		/* see ferry_mmap_share() */
 	struct ferry_mmap *doorbell;
 	struct ferry_mmap *status;
+
+	/* What key 1 addresses, see methods.c. */
+	struct mutex memory_lock;
+	struct ferry_mmap **memory;
+	unsigned int memory_count;
+	unsigned int memory_shift;	/* log2 of the smallest of them */
+	u64 memory_bytes;
 };
 
 struct ferry_pd {
@@ -57,7 +68,11 @@ struct ferry_ah {
 
 struct ferry_mr {
 	struct ib_mr ibmr;
-	struct ferry_user_mem mem;
+	struct ferry_umem mem;
+	bool writable;
+	bool assisted;			/* in dev->assisted */
+	refcount_t users;		/* of mem, for assist */
+	struct completion unused;
 };
 
 static inline struct ferry_ucontext *to_ferry_uctx(struct ib_ucontext *ibuctx)
@@ -165,6 +180,11 @@ int ferry_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 struct ib_mr *ferry_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova, int access,
 				FERRY_REG_USER_MR_ARGS);
 int ferry_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+struct ferry_mr *ferry_mr_get(struct ferry_dev *dev, u32 key);
+void ferry_mr_put(struct ferry_mr *mr);
+
+/* methods.c */
+extern const struct uapi_definition ferry_uapi_defs[];
 
 /* port.c */
 int ferry_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,

@@ -155,7 +155,7 @@ enum ferry_context_memory_add_attrs {
 /*
  * Cache maintenance where user mode may not do it, or not on that mapping (cbo.clean
  * needs a writable one). Ranges are in the MR's own addresses, those of work requests,
- * and must lie in it.
+ * and must lie in it; together they are no longer than it.
  * CLEAN: what the CPU has stored reaches memory, in each line that a range touches.
  * FLUSH: and the CPU reads memory anew; only in the lines that lie in a range as a whole.
  * Nothing is done where nothing needs be (a coherent host, memory of Ferry's own).
