@@ -28,6 +28,15 @@ FERRY_ANSWER(create_cq, ib_uverbs_create_cq_resp);
 FERRY_ANSWER(create_qp, ib_uverbs_create_qp_resp);
 FERRY_ANSWER(create_srq, ib_uverbs_create_srq_resp);
 FERRY_ANSWER(create_ah, ib_uverbs_create_ah_resp);
+FERRY_ANSWER(reg_mr, ib_uverbs_reg_mr_resp);
+
+struct ferry_reg_mr_command {
+	struct ibv_reg_mr core;
+	struct ferry_reg_mr_req ferry;
+};
+static_assert(sizeof(struct ferry_reg_mr_command) ==
+	      sizeof(struct ibv_reg_mr) + sizeof(struct ferry_reg_mr_req),
+	      "padding in ferry_reg_mr_command");
 
 /* Since rdma-core 57 it can be told to report on another event file. */
 #if IBVERBS_PABI_VERSION < 57

@@ -21,30 +21,35 @@
 #define ferry_fence_work_record()	FERRY_FENCE(iorw, ow)
 #define ferry_fence_record_look()	FERRY_FENCE(w, r)
 #define ferry_fence_valid_body()	FERRY_FENCE(r, r)
+#define ferry_fence_valid_flush()	FERRY_FENCE(r, rw)
 #define ferry_fence_body_index()	FERRY_FENCE(r, w)
 #elif defined(__x86_64__)
 #define FERRY_FENCE(instruction)	__asm__ volatile(instruction : : : "memory")
 #define ferry_fence_work_record()	FERRY_FENCE("")
 #define ferry_fence_record_look()	FERRY_FENCE("mfence")
 #define ferry_fence_valid_body()	FERRY_FENCE("")
+#define ferry_fence_valid_flush()	FERRY_FENCE("")
 #define ferry_fence_body_index()	FERRY_FENCE("")
 #elif defined(__aarch64__)
 #define FERRY_FENCE(domain)		__asm__ volatile("dmb " #domain : : : "memory")
 #define ferry_fence_work_record()	FERRY_FENCE(osh)
 #define ferry_fence_record_look()	FERRY_FENCE(osh)
 #define ferry_fence_valid_body()	FERRY_FENCE(oshld)
+#define ferry_fence_valid_flush()	FERRY_FENCE(osh)
 #define ferry_fence_body_index()	FERRY_FENCE(oshld)
 #else
 #define ferry_fence_work_record()	__sync_synchronize()
 #define ferry_fence_record_look()	__sync_synchronize()
 #define ferry_fence_valid_body()	__sync_synchronize()
+#define ferry_fence_valid_flush()	__sync_synchronize()
 #define ferry_fence_body_index()	__sync_synchronize()
 #endif
 
 /*
  * ferry_fence_work_record() - before the record or the doorbell that announces work.
  *
- * Orders stores, so that the device finds the WQE and the data behind it; and loads: an
+ * Orders stores, so that the device finds the WQE and the data behind it, cleans and
+ * flushes, which count as stores; and loads: an
  * application may have read a buffer and post it again at once, and the device's next
  * message must not be what that load returns. udma_to_device_barrier() is too weak for
  * that on RISC-V. (litmus: repost-rww)
@@ -59,6 +64,10 @@
  *
  * ferry_fence_valid_body() - between the phase bit of a CQE and all that it announces: the
  * rest of the CQE, and the data of a receive or a READ. (litmus: cqe-valid-body)
+ *
+ * ferry_fence_valid_flush() - the same where the device does not snoop the caches: the data
+ * must not be flushed from them before they have come, and for fences a flush is a store.
+ * (litmus: valid-flush)
  *
  * ferry_fence_body_index() - between reading CQEs and wr_ids, and the index that gives
  * their places back. The branch on the phase bit orders that word alone. (litmus:

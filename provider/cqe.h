@@ -39,6 +39,40 @@ static inline bool ferry_cq_ready(const struct ferry_cq *cq)
 	return ferry_cqe_valid(cq, ferry_cqe_last(ferry_cqe_at(cq, cq->ci)), cq->ci);
 }
 
+/* What entries of one work queue have in common in their last words. */
+#define FERRY_LAST_QUEUE	((uint64_t)FERRY_WC_RECV << 56 | UINT32_MAX)
+
+/*
+ * How many entries of one work queue lie ready at the front, @max at most, which is not 0.
+ * @last is the last word of the first.
+ */
+static inline int ferry_cq_run(const struct ferry_cq *cq, int max, uint64_t last)
+{
+	uint64_t next;
+	int n;
+
+	if (!ferry_cqe_valid(cq, last, cq->ci))
+		return 0;
+	for (n = 1; n < max; n++) {
+		next = ferry_cqe_last(ferry_cqe_at(cq, cq->ci + n));
+		if (!ferry_cqe_valid(cq, next, cq->ci + n) || (next ^ last) & FERRY_LAST_QUEUE)
+			break;
+	}
+	return n;
+}
+
+/* The QP of an entry; NULL if there is none. */
+static inline struct ferry_qp *ferry_cqe_qp(struct ferry_cq *cq, uint64_t last)
+{
+	struct ferry_qp *qp = cq->last_qp;
+
+	if (likely(qp && qp->vqp.qp.qp_num == ferry_last_qpn(last)))
+		return qp;
+	qp = ferry_find_qp(to_fctx(cq->vcq.cq.context), ferry_last_qpn(last));
+	cq->last_qp = qp;
+	return qp;
+}
+
 /* Gives the places of entries up to @ci back to the device. */
 static inline void ferry_cq_release(struct ferry_cq *cq, uint64_t ci)
 {

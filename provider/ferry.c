@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "ferry.h"
+#include "memory.h"
+#include "noncoherent.h"
+#include "sink.h"
 
 static int ferry_query_device(struct ibv_context *ibctx,
 			      const struct ibv_query_device_ex_input *input,
@@ -24,6 +26,11 @@ static int ferry_query_device(struct ibv_context *ibctx,
 	if (ibv_read_ibdev_sysfs_file(attr->orig_attr.fw_ver, sizeof(attr->orig_attr.fw_ver),
 				      vdev->sysfs, "fw_ver") < 0)
 		attr->orig_attr.fw_ver[0] = 0;
+	if (to_fctx(ibctx)->cache) {
+		attr->orig_attr.max_sge = FERRY_SINK_SGES(attr->orig_attr.max_sge);
+		attr->orig_attr.max_sge_rd = FERRY_SINK_SGES(attr->orig_attr.max_sge_rd);
+		attr->orig_attr.max_srq_sge = FERRY_SINK_SGES(attr->orig_attr.max_srq_sge);
+	}
 	return 0;
 }
 
@@ -112,20 +119,30 @@ static struct verbs_context *ferry_alloc_context(struct ibv_device *ibdev, int c
 	err = ferry_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd), &resp.core, sizeof(resp));
 	if (err)
 		goto err_uninit;
-	if (resp.ferry.flags & ~FERRY_UCTX_POLL) {
+	if (resp.ferry.flags & ~(FERRY_UCTX_POLL | FERRY_UCTX_NONCOHERENT)) {
 		verbs_err(&ctx->ibv_ctx, "the driver asks for more than this provider can do\n");
 		err = EOPNOTSUPP;
 		goto err_uninit;
 	}
+	if (resp.ferry.flags & FERRY_UCTX_NONCOHERENT) {
+		err = ferry_cache_init(ctx, resp.ferry.cache_line);
+		if (err)
+			goto err_uninit;
+	}
 	err = ferry_map_context(ctx, cmd_fd, &resp.ferry);
 	if (err)
-		goto err_uninit;
+		goto err_cache;
 	ctx->poll = resp.ferry.flags & FERRY_UCTX_POLL;
 	pthread_mutex_init(&ctx->lock, NULL);
 	list_head_init(&ctx->record_pages);
+	list_head_init(&ctx->memory);
 	verbs_set_ops(&ctx->ibv_ctx, &ferry_ops);
+	if (ctx->cache)
+		verbs_set_ops(&ctx->ibv_ctx, &ferry_noncoherent_ops);
 	return &ctx->ibv_ctx;
 
+err_cache:
+	ferry_cache_free(ctx);
 err_uninit:
 	verbs_uninit_context(&ctx->ibv_ctx);
 	free(ctx);
@@ -138,7 +155,9 @@ static void ferry_free_context(struct ibv_context *ibctx)
 	struct ferry_context *ctx = to_fctx(ibctx);
 
 	ferry_unmap_records(ctx);
+	ferry_free_memory(ctx);
 	ferry_unmap_context(ctx);
+	ferry_cache_free(ctx);
 	pthread_mutex_destroy(&ctx->lock);
 	verbs_uninit_context(&ctx->ibv_ctx);
 	free(ctx);
@@ -160,7 +179,7 @@ static const struct verbs_match_ent ferry_match_table[] = {
 	{},
 };
 
-static const struct verbs_device_ops ferry_device_ops = {
+const struct verbs_device_ops ferry_device_ops = {
 	.name = "ferry",
 	.match_min_abi_version = FERRY_ABI_VERSION,
 	.match_max_abi_version = FERRY_ABI_VERSION,

@@ -25,6 +25,9 @@
 #define FERRY_QP_LEAF_SIZE	(1u << FERRY_QP_LEAF_BITS)
 #define FERRY_QP_LEAVES		(1u << (24 - FERRY_QP_LEAF_BITS))
 
+struct ferry_cache;
+struct ferry_sinks;
+
 struct ferry_qp_leaf {
 	struct ferry_qp **qps;		/* NULL while used is 0 */
 	unsigned int used;
@@ -35,9 +38,11 @@ struct ferry_context {
 	void *doorbell;			/* MMIO, write only */
 	const struct ferry_status_page *status;
 	bool poll;			/* the device may read records by itself */
+	struct ferry_cache *cache;	/* NULL: coherent */
 
 	pthread_mutex_t lock;
 	struct list_head record_pages;	/* struct ferry_record_map, until the context ends */
+	struct list_head memory;	/* struct ferry_memory */
 	struct ferry_qp_leaf qps[FERRY_QP_LEAVES];
 };
 
@@ -77,6 +82,7 @@ struct ferry_wq {
 	uint64_t *wr_id;
 	struct ferry_ring ring;
 	struct ferry_bell bell;
+	struct ferry_sinks *sinks;	/* NULL: coherent */
 	struct ferry_qp *qp;
 	struct list_node cq_entry;	/* of struct ferry_cq.wqs */
 
@@ -97,6 +103,7 @@ struct ferry_srq {
 	uint64_t *wr_id;		/* by id */
 	struct ferry_ring ring;
 	struct ferry_bell bell;
+	struct ferry_sinks *sinks;	/* by id; NULL: coherent */
 };
 
 struct ferry_send_op;
@@ -196,6 +203,9 @@ static inline struct ferry_qp *ferry_find_qp(const struct ferry_context *ctx, ui
 	return leaf ? leaf[qpn & (FERRY_QP_LEAF_SIZE - 1)] : NULL;
 }
 
+/* ferry.c */
+extern const struct verbs_device_ops ferry_device_ops;
+
 /* ring.c */
 int ferry_map_ring(struct ferry_context *ctx, struct ferry_ring *ring,
 		   const struct ferry_ring_map *map);
@@ -213,6 +223,8 @@ struct ibv_pd *ferry_alloc_parent_domain(struct ibv_context *ibctx,
 					 struct ibv_parent_domain_init_attr *attr);
 
 /* mr.c */
+struct ibv_mr *ferry_reg_mr_flags(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				  int access, uint32_t flags);
 struct ibv_mr *ferry_reg_mr(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			    int access);
 int ferry_dereg_mr(struct verbs_mr *vmr);
@@ -236,6 +248,7 @@ void ferry_cq_clean(struct ferry_cq *cq, struct ferry_wq *wq);
 
 /* poll.c */
 int ferry_poll_cq(struct ibv_cq *ibcq, int count, struct ibv_wc *wc);
+int ferry_poll_cq_noncoherent(struct ibv_cq *ibcq, int count, struct ibv_wc *wc);
 void ferry_set_poll_ops(struct ferry_cq *cq, uint64_t wc_flags);
 
 /* qp.c */

@@ -13,6 +13,7 @@
 #include <ccan/array_size.h>
 
 #include "cqe.h"
+#include "noncoherent.h"
 
 static const uint8_t ferry_wc_status[FERRY_WC_STATUS_COUNT] = {
 	[FERRY_WC_SUCCESS]		= IBV_WC_SUCCESS,
@@ -56,28 +57,6 @@ FERRY_SENT_AS(LOCAL_INV, LOCAL_INV);
 static_assert(FERRY_WC_RECV_WRITE_IMM - FERRY_WC_RECV == IBV_WC_RECV_RDMA_WITH_IMM - IBV_WC_RECV,
 	      "operations of the receive queue are not verbs' in order");
 static_assert(FERRY_WC_RECV == 8 && FERRY_WC_COUNT <= 16, "bit 3 does not tell the receive queue");
-
-/* What entries of one work queue have in common in their last words. */
-#define FERRY_LAST_QUEUE	((uint64_t)FERRY_WC_RECV << 56 | UINT32_MAX)
-
-/*
- * How many entries of one work queue lie ready at the front, @max at most, which is not 0.
- * @last is the last word of the first.
- */
-static inline int ferry_cq_run(const struct ferry_cq *cq, int max, uint64_t last)
-{
-	uint64_t next;
-	int n;
-
-	if (!ferry_cqe_valid(cq, last, cq->ci))
-		return 0;
-	for (n = 1; n < max; n++) {
-		next = ferry_cqe_last(ferry_cqe_at(cq, cq->ci + n));
-		if (!ferry_cqe_valid(cq, next, cq->ci + n) || (next ^ last) & FERRY_LAST_QUEUE)
-			break;
-	}
-	return n;
-}
 
 static enum ibv_wc_status ferry_wc_error(const struct ferry_cqe *cqe, struct ibv_wc *wc)
 {
@@ -169,18 +148,6 @@ static int ferry_skip_run(struct ferry_cq *cq, int n)
 	return 0;
 }
 
-/* The QP of an entry; NULL if there is none. */
-static inline struct ferry_qp *ferry_cqe_qp(struct ferry_cq *cq, uint64_t last)
-{
-	struct ferry_qp *qp = cq->last_qp;
-
-	if (likely(qp && qp->vqp.qp.qp_num == ferry_last_qpn(last)))
-		return qp;
-	qp = ferry_find_qp(to_fctx(cq->vcq.cq.context), ferry_last_qpn(last));
-	cq->last_qp = qp;
-	return qp;
-}
-
 /* Fills up to @max of @wc from one run. */
 static int ferry_poll_run(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 {
@@ -229,13 +196,24 @@ static int ferry_flush(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 	return n;
 }
 
+/* The same; on a host that is not coherent, once it has made the data visible. */
+static int ferry_poll_visible(struct ferry_cq *cq, int max, struct ibv_wc *wc)
+{
+	if (unlikely(to_fctx(cq->vcq.cq.context)->cache)) {
+		max = ferry_arrive_run(cq, max);
+		if (!max)
+			return 0;
+	}
+	return ferry_poll_run(cq, max, wc);
+}
+
 /* All that the fast way leaves, after @n entries: it is called with the lock and releases it. */
 static FERRY_APART int ferry_poll_slowly(struct ferry_cq *cq, int count, struct ibv_wc *wc, int n)
 {
 	int got;
 
 	while (n < count) {
-		got = ferry_poll_run(cq, count - n, wc + n);
+		got = ferry_poll_visible(cq, count - n, wc + n);
 		if (!got)
 			break;
 		n += got;
@@ -278,6 +256,17 @@ int ferry_poll_cq(struct ibv_cq *ibcq, int count, struct ibv_wc *wc)
 	return ferry_poll_fast(cq, count, wc);
 }
 
+/* On a host that is not coherent there is no fast way. */
+int ferry_poll_cq_noncoherent(struct ibv_cq *ibcq, int count, struct ibv_wc *wc)
+{
+	struct ferry_cq *cq = to_fcq(ibcq);
+
+	if (count <= 0)
+		return 0;
+	ferry_lock(&cq->lock);
+	return ferry_poll_slowly(cq, count, wc, 0);
+}
+
 /* ------------------------------------------------------------- extended CQs */
 
 /* The entry at the front, into what the readers below look at. The lock is held. */
@@ -290,7 +279,7 @@ static int ferry_take_one(struct ferry_cq *cq)
 		ferry_fence_valid_body();
 		cq->timestamp = le64toh(cqe->timestamp);
 	}
-	if (!ferry_poll_run(cq, 1, &cq->wc) &&
+	if (!ferry_poll_visible(cq, 1, &cq->wc) &&
 	    (ferry_alive(&cq->bell) || !ferry_flush(cq, 1, &cq->wc)))
 		return ENOENT;
 	cq->vcq.cq_ex.wr_id = cq->wc.wr_id;

@@ -34,7 +34,7 @@ const struct ferry_send_type ferry_ud_send = {
 
 const struct ferry_send_op ferry_no_send[FERRY_SEND_OPS];
 
-static struct ferry_sge *ferry_put_atomic(struct ferry_wqe_head *head, const struct ibv_send_wr *wr)
+struct ferry_sge *ferry_put_atomic(struct ferry_wqe_head *head, const struct ibv_send_wr *wr)
 {
 	struct ferry_wqe_atomic *wqe = container_of(head, struct ferry_wqe_atomic, head);
 	const bool swap = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
@@ -48,7 +48,7 @@ static struct ferry_sge *ferry_put_atomic(struct ferry_wqe_head *head, const str
 	return wqe->sge;
 }
 
-static struct ferry_sge *ferry_put_ud(struct ferry_wqe_head *head, const struct ibv_send_wr *wr)
+struct ferry_sge *ferry_put_ud(struct ferry_wqe_head *head, const struct ibv_send_wr *wr)
 {
 	struct ferry_wqe_ud *wqe = container_of(head, struct ferry_wqe_ud, head);
 
@@ -58,71 +58,6 @@ static struct ferry_sge *ferry_put_ud(struct ferry_wqe_head *head, const struct 
 	wqe->dest_qpn = htole32(wr->wr.ud.remote_qpn);
 	wqe->qkey = htole32(wr->wr.ud.remote_qkey);
 	return wqe->sge;
-}
-
-/*
- * Writes what stands between the head and the data and tells where the data go. NULL: the
- * request makes no sense.
- */
-static inline struct ferry_sge *ferry_put_remote(struct ferry_wqe_head *head,
-						 const struct ibv_send_wr *wr, unsigned int kind)
-{
-	struct ferry_wqe_rdma *wqe = container_of(head, struct ferry_wqe_rdma, head);
-
-	if (likely(kind & FERRY_SEND_RDMA)) {
-		wqe->raddr = htole64(wr->wr.rdma.remote_addr);
-		wqe->rkey = htole32(wr->wr.rdma.rkey);
-		return wqe->sge;
-	}
-	if (likely(kind & FERRY_SEND_PLAIN))
-		return wqe->sge;
-	if (kind & FERRY_SEND_UD)
-		return ferry_put_ud(head, wr);
-	if (kind & FERRY_SEND_ATOMIC)
-		return ferry_put_atomic(head, wr);
-	return NULL;
-}
-
-/* Writes the WQE of index @pi. */
-static inline int ferry_put_send(struct ferry_qp *qp, uint64_t pi, const struct ibv_send_wr *wr)
-{
-	struct ferry_wq *sq = &qp->sq;
-	const unsigned int send_flags = wr->send_flags;
-	const uint64_t place = pi & sq->mask;
-	const struct ferry_send_op *op;
-	struct ferry_wqe_head *head;
-	struct ferry_sge *data;
-
-	if (unlikely(wr->opcode >= FERRY_SEND_OPS))
-		return EINVAL;
-	op = &qp->ops[wr->opcode];
-	if (unlikely(send_flags & op->refused || (uint32_t)wr->num_sge > sq->max_sge))
-		return EINVAL;
-	if (unlikely(ferry_wq_full(sq, pi)))
-		return ENOMEM;
-
-	head = ferry_wqe_at(sq, place);
-	data = ferry_put_remote(head, wr, op->kind);
-	if (unlikely(!data))
-		return EINVAL;
-	if (send_flags & IBV_SEND_INLINE) {
-		if (unlikely(!ferry_put_inline(head, data, wr->sg_list, wr->num_sge,
-					       sq->max_inline)))
-			return EINVAL;
-	} else {
-		ferry_put_sges(data, wr->sg_list, wr->num_sge);
-		head->num_sge = wr->num_sge;
-		head->inline_len = 0;
-	}
-	head->opcode = op->opcode;
-	head->flags = send_flags;
-	/* Without meaning to most requests. */
-	if (op->opcode == FERRY_WR_SEND_INV)
-		head->inv_key = htole32(wr->invalidate_rkey);
-	else
-		head->inv_key = (__force __le32)wr->imm_data;
-	sq->wr_id[place] = wr->wr_id;
-	return 0;
 }
 
 /* Called with the lock, releases it. It calls nothing, so it saves no registers. */
@@ -140,11 +75,7 @@ static FERRY_APART int ferry_post_sends(struct ferry_qp *qp, struct ibv_send_wr 
 			break;
 		}
 	}
-	if (likely(pi != sq->pi)) {
-		sq->pi = pi;
-		ferry_fence_work_record();
-		ferry_ring(&sq->bell, sq->bell.base | (uint32_t)pi);
-	}
+	ferry_publish_send(sq, pi);
 	ferry_unlock(&sq->lock);
 	return err;
 }
@@ -155,23 +86,6 @@ int ferry_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 
 	ferry_lock(&qp->sq.lock);
 	return ferry_post_sends(qp, wr, bad);
-}
-
-static inline int ferry_put_recv(struct ferry_wq *rq, uint64_t pi, const struct ibv_recv_wr *wr)
-{
-	struct ferry_rqe *rqe;
-
-	if (unlikely((unsigned int)wr->num_sge > rq->max_sge))
-		return EINVAL;
-	if (unlikely(ferry_wq_full(rq, pi)))
-		return ENOMEM;
-
-	rqe = ferry_wqe_at(rq, pi & rq->mask);
-	rqe->num_sge = htole16(wr->num_sge);
-	rqe->id = htole16(pi);
-	ferry_put_sges(rqe->sge, wr->sg_list, wr->num_sge);
-	rq->wr_id[pi & rq->mask] = wr->wr_id;
-	return 0;
 }
 
 /* The device reads the record when it has no receive left: nothing to ring. */
@@ -195,11 +109,7 @@ int ferry_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv
 			break;
 		}
 	}
-	if (likely(pi != rq->pi)) {
-		rq->pi = pi;
-		ferry_fence_work_record();
-		ferry_store64(&rq->bell.slot->db, rq->bell.base | (uint32_t)pi);
-	}
+	ferry_publish_recv(rq, pi);
 out:
 	ferry_unlock(&rq->lock);
 	return err;

@@ -8,7 +8,7 @@
 #include <ccan/array_size.h>
 #include <ccan/minmax.h>
 
-#include "wqe.h"
+#include "sink.h"
 
 static const struct ferry_send_type *const ferry_send_types[] = {
 	[IBV_QPT_RC] = &ferry_rc_send,
@@ -76,14 +76,37 @@ static int ferry_init_wq(struct ferry_context *ctx, struct ferry_wq *wq,
 	return 0;
 }
 
-static void ferry_free_wq(struct ferry_wq *wq)
+static void ferry_free_wq(struct ferry_context *ctx, struct ferry_wq *wq)
 {
+	ferry_sinks_destroy(ctx, wq->sinks);
 	ferry_unmap_ring(&wq->ring);
 	free(wq->wr_id);
 }
 
+/* Only these have operations that bring data to the sender. */
+static bool ferry_sends_fetch(const struct ferry_send_type *type)
+{
+	return type == &ferry_rc_send;
+}
+
+/* On hosts that are not coherent. 0 or an errno. */
+static int ferry_init_sinks(struct ferry_context *ctx, struct ferry_qp *qp, const struct ibv_pd *pd)
+{
+	const bool fetch = ferry_sends_fetch(qp->type);
+	int err;
+
+	err = ferry_sinks_create(ctx, &qp->sq.sinks, qp->sq.mask + 1,
+				 fetch ? FERRY_SINK_SGES(qp->sq.max_sge) : qp->sq.max_sge, pd,
+				 fetch);
+	if (err || qp->srq)
+		return err;
+	return ferry_sinks_create(ctx, &qp->rq.sinks, qp->rq.mask + 1,
+				  FERRY_SINK_SGES(qp->rq.max_sge), pd, true);
+}
+
 static int ferry_init_wqs(struct ferry_context *ctx, struct ferry_qp *qp,
-			  const struct ibv_qp_cap *cap, const struct ferry_create_qp_resp *resp)
+			  const struct ibv_qp_init_attr_ex *attr,
+			  const struct ferry_create_qp_resp *resp)
 {
 	const struct ferry_wq_params sq = {
 		.ring = &resp->sq,
@@ -105,12 +128,39 @@ static int ferry_init_wqs(struct ferry_context *ctx, struct ferry_qp *qp,
 
 	qp->sq.qp = qp;
 	qp->rq.qp = qp;
-	qp->sq.max_sge = cap->max_send_sge;
-	qp->sq.max_inline = cap->max_inline_data;
-	qp->rq.max_sge = cap->max_recv_sge;
+	qp->sq.max_sge = attr->cap.max_send_sge;
+	qp->sq.max_inline = attr->cap.max_inline_data;
+	qp->rq.max_sge = attr->cap.max_recv_sge;
 	list_node_init(&qp->rq.cq_entry);
 	err = ferry_init_wq(ctx, &qp->sq, &sq);
-	return err || qp->srq ? err : ferry_init_wq(ctx, &qp->rq, &rq);
+	if (!err && !qp->srq)
+		err = ferry_init_wq(ctx, &qp->rq, &rq);
+	if (!err && ctx->cache)
+		err = ferry_init_sinks(ctx, qp, attr->pd);
+	return err;
+}
+
+/*
+ * On hosts that are not coherent a list may become more SGEs of the device than it has
+ * itself: what the application asks for, as the driver is asked. 0 or an errno.
+ */
+static int ferry_cap_for_pieces(const struct ferry_send_type *type, struct ibv_qp_cap *cap)
+{
+	if (max(cap->max_send_sge, cap->max_recv_sge) > FERRY_PIECES_MAX)
+		return EINVAL;
+	if (cap->max_recv_sge)
+		cap->max_recv_sge = FERRY_SINK_PIECES(cap->max_recv_sge);
+	if (cap->max_send_sge && ferry_sends_fetch(type))
+		cap->max_send_sge = FERRY_SINK_PIECES(cap->max_send_sge);
+	return 0;
+}
+
+/* And back again. */
+static void ferry_cap_of_pieces(const struct ferry_send_type *type, struct ibv_qp_cap *cap)
+{
+	cap->max_recv_sge = FERRY_SINK_SGES(cap->max_recv_sge);
+	if (ferry_sends_fetch(type))
+		cap->max_send_sge = FERRY_SINK_SGES(cap->max_send_sge);
 }
 
 /*
@@ -140,6 +190,11 @@ static int ferry_ask_for_qp(struct ferry_qp *qp, struct ibv_qp_init_attr_ex *att
 
 	if (wr_ops) {
 		err = ferry_set_wr_ops(qp, attr);
+		if (err)
+			return err;
+	}
+	if (to_fctx(attr->pd->context)->cache) {
+		err = ferry_cap_for_pieces(qp->type, &attr->cap);
 		if (err)
 			return err;
 	}
@@ -174,7 +229,7 @@ struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	err = ferry_ask_for_qp(qp, attr, &resp);
 	if (err)
 		goto err_free;
-	err = ferry_init_wqs(ctx, qp, &attr->cap, &resp.ferry);
+	err = ferry_init_wqs(ctx, qp, attr, &resp.ferry);
 	if (err)
 		goto err_destroy;
 	err = ferry_publish_qp(ctx, qp);
@@ -183,11 +238,13 @@ struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 	ferry_cq_add(to_fcq(attr->send_cq), &qp->sq);
 	if (!qp->srq)
 		ferry_cq_add(to_fcq(attr->recv_cq), &qp->rq);
+	if (ctx->cache)
+		ferry_cap_of_pieces(qp->type, &attr->cap);
 	return &qp->vqp.qp;
 
 err_destroy:
-	ferry_free_wq(&qp->rq);
-	ferry_free_wq(&qp->sq);
+	ferry_free_wq(ctx, &qp->rq);
+	ferry_free_wq(ctx, &qp->sq);
 	ibv_cmd_destroy_qp(&qp->vqp.qp);
 err_free:
 	free(qp);
@@ -263,12 +320,19 @@ int ferry_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		   struct ibv_qp_init_attr *init)
 {
 	struct ibv_query_qp cmd = {};
+	int err;
 
-	return ibv_cmd_query_qp(ibqp, attr, mask, init, &cmd, sizeof(cmd));
+	err = ibv_cmd_query_qp(ibqp, attr, mask, init, &cmd, sizeof(cmd));
+	if (!err && to_fctx(ibqp->context)->cache) {
+		ferry_cap_of_pieces(to_fqp(ibqp)->type, &init->cap);
+		attr->cap = init->cap;
+	}
+	return err;
 }
 
 int ferry_destroy_qp(struct ibv_qp *ibqp)
 {
+	struct ferry_context *ctx = to_fctx(ibqp->context);
 	struct ferry_qp *qp = to_fqp(ibqp);
 	int err = ibv_cmd_destroy_qp(ibqp);
 
@@ -276,9 +340,9 @@ int ferry_destroy_qp(struct ibv_qp *ibqp)
 		return err;
 	ferry_cq_remove(to_fcq(ibqp->send_cq), &qp->sq);
 	ferry_cq_remove(to_fcq(ibqp->recv_cq), &qp->rq);
-	ferry_withdraw_qp(to_fctx(ibqp->context), qp);
-	ferry_free_wq(&qp->rq);
-	ferry_free_wq(&qp->sq);
+	ferry_withdraw_qp(ctx, qp);
+	ferry_free_wq(ctx, &qp->rq);
+	ferry_free_wq(ctx, &qp->sq);
 	free(qp);
 	return 0;
 }

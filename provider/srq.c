@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <ccan/minmax.h>
 
-#include "wqe.h"
+#include "sink.h"
 
 static int ferry_init_srq(struct ferry_context *ctx, struct ferry_srq *srq,
-			  const struct ferry_create_srq_resp *resp, uint32_t max_sge)
+			  const struct ferry_create_srq_resp *resp, uint32_t max_sge,
+			  const struct ibv_pd *pd)
 {
 	uint32_t id;
 
@@ -31,11 +32,15 @@ static int ferry_init_srq(struct ferry_context *ctx, struct ferry_srq *srq,
 	if (ferry_map_ring(ctx, &srq->ring, &resp->ring) ||
 	    ferry_map_bell(ctx, &srq->bell, &resp->slot, FERRY_DB_SRQ, resp->srqn))
 		return errno;
+	if (ctx->cache)
+		return ferry_sinks_create(ctx, &srq->sinks, resp->depth,
+					  FERRY_SINK_SGES(srq->max_sge), pd, true);
 	return 0;
 }
 
-static void ferry_free_srq(struct ferry_srq *srq)
+static void ferry_free_srq(struct ferry_context *ctx, struct ferry_srq *srq)
 {
+	ferry_sinks_destroy(ctx, srq->sinks);
 	ferry_unmap_ring(&srq->ring);
 	free(srq->next);
 	free(srq->wr_id);
@@ -44,6 +49,7 @@ static void ferry_free_srq(struct ferry_srq *srq)
 
 struct ibv_srq *ferry_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
+	struct ferry_context *ctx = to_fctx(pd->context);
 	struct ferry_create_srq_answer resp = {};
 	struct ibv_create_srq cmd = {};
 	struct ferry_srq *srq;
@@ -52,20 +58,28 @@ struct ibv_srq *ferry_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return NULL;
+	err = EINVAL;
+	if (ctx->cache) {
+		if (attr->attr.max_sge > FERRY_PIECES_MAX)
+			goto err_free;
+		attr->attr.max_sge = FERRY_SINK_PIECES(attr->attr.max_sge);
+	}
 	err = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd, sizeof(cmd), &resp.core,
 				 sizeof(resp));
 	if (err)
 		goto err_free;
 	srq->lock.none = ferry_pd_single(pd);
-	err = ferry_init_srq(to_fctx(pd->context), srq, &resp.ferry, attr->attr.max_sge);
+	err = ferry_init_srq(ctx, srq, &resp.ferry, attr->attr.max_sge, pd);
 	if (err)
 		goto err_destroy;
+	if (ctx->cache)
+		attr->attr.max_sge = FERRY_SINK_SGES(attr->attr.max_sge);
 	return &srq->vsrq.srq;
 
 err_destroy:
 	ibv_cmd_destroy_srq(&srq->vsrq.srq);
 err_free:
-	ferry_free_srq(srq);
+	ferry_free_srq(ctx, srq);
 	errno = err;
 	return NULL;
 }
@@ -80,42 +94,25 @@ int ferry_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 int ferry_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 {
 	struct ibv_query_srq cmd = {};
+	int err;
 
-	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+	err = ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+	if (!err && to_fctx(ibsrq->context)->cache)
+		attr->max_sge = FERRY_SINK_SGES(attr->max_sge);
+	return err;
 }
 
 int ferry_destroy_srq(struct ibv_srq *ibsrq)
 {
+	struct ferry_context *ctx = to_fctx(ibsrq->context);
 	int err = ibv_cmd_destroy_srq(ibsrq);
 
 	if (err)
 		return err;
-	ferry_free_srq(to_fsrq(ibsrq));
+	ferry_free_srq(ctx, to_fsrq(ibsrq));
 	return 0;
 }
 
-static inline int ferry_put_srq_recv(struct ferry_srq *srq, uint64_t pi,
-				     const struct ibv_recv_wr *wr)
-{
-	const uint16_t id = srq->first;
-	struct ferry_rqe *rqe;
-
-	if (unlikely((unsigned int)wr->num_sge > srq->max_sge))
-		return EINVAL;
-	if (unlikely(!srq->free))
-		return ENOMEM;
-
-	rqe = srq->ring.mem + ((pi & srq->mask) << srq->shift);
-	rqe->num_sge = htole16(wr->num_sge);
-	rqe->id = htole16(id);
-	ferry_put_sges(rqe->sge, wr->sg_list, wr->num_sge);
-	srq->wr_id[id] = wr->wr_id;
-	srq->first = srq->next[id];
-	srq->free--;
-	return 0;
-}
-
-/* The device reads the record when it has no receive left: nothing to ring. */
 int ferry_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct ferry_srq *srq = to_fsrq(ibsrq);
@@ -130,11 +127,7 @@ int ferry_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ib
 			break;
 		}
 	}
-	if (likely(pi != srq->pi)) {
-		srq->pi = pi;
-		ferry_fence_work_record();
-		ferry_store64(&srq->bell.slot->db, srq->bell.base | (uint32_t)pi);
-	}
+	ferry_publish_srq_recv(srq, pi);
 	ferry_unlock(&srq->lock);
 	return err;
 }

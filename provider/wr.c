@@ -7,7 +7,8 @@
  */
 #include <errno.h>
 
-#include "wqe.h"
+#include "noncoherent.h"
+#include "sink.h"
 
 static inline struct ferry_qp *to_fqp_ex(struct ibv_qp_ex *ibqp)
 {
@@ -29,11 +30,8 @@ static int ferry_wr_complete(struct ibv_qp_ex *ibqp)
 	struct ferry_wq *sq = &qp->sq;
 	int err = qp->wr_err;
 
-	if (likely(!err && qp->wr_pi != sq->pi)) {
-		sq->pi = qp->wr_pi;
-		ferry_fence_work_record();
-		ferry_ring(&sq->bell, sq->bell.base | (uint32_t)sq->pi);
-	}
+	if (likely(!err))
+		ferry_publish_send(sq, qp->wr_pi);
 	ferry_unlock(&sq->lock);
 	return err;
 }
@@ -69,6 +67,8 @@ static inline struct ferry_wqe_head *ferry_wr_begin(struct ibv_qp_ex *ibqp,
 	head->num_sge = 0;
 	head->inline_len = 0;
 	sq->wr_id[qp->wr_pi & sq->mask] = ibqp->wr_id;
+	if (unlikely(sq->sinks))
+		ferry_sink_none(sq->sinks, qp->wr_pi & sq->mask);
 	qp->wr_head = head;
 	qp->wr_data = (void *)head + qp->type->data;
 	qp->wr_max_sge = sq->max_sge;
@@ -252,5 +252,7 @@ int ferry_set_wr_ops(struct ferry_qp *qp, const struct ibv_qp_init_attr_ex *attr
 	ibqp->wr_set_sge_list = ferry_wr_set_sge_list;
 	ibqp->wr_set_inline_data = ferry_wr_set_inline_data;
 	ibqp->wr_set_inline_data_list = ferry_wr_set_inline_data_list;
+	if (to_fctx(attr->pd->context)->cache)
+		ferry_noncoherent_wr_ops(ibqp);
 	return 0;
 }
