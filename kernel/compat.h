@@ -79,6 +79,15 @@ static inline bool ferry_brings_cq_buffer(const struct uverbs_attr_bundle *attrs
 }
 #endif
 
+/* 7.2: a CQ of a user and one of the kernel have operations of their own. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#define FERRY_RESIZE_CQ_OP	resize_cq
+typedef int ferry_cqe_t;
+#else
+#define FERRY_RESIZE_CQ_OP	resize_user_cq
+typedef unsigned int ferry_cqe_t;
+#endif
+
 /* 6.14: the core turns changes of the netdev into port events by itself. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
 #define FERRY_DISPATCHES_PORT_EVENTS	true

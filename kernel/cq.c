@@ -34,6 +34,12 @@ static int ferry_cq_check(struct ferry_dev *dev, const struct ib_cq_init_attr *a
 	return ib_is_udata_in_empty(&attrs->driver_udata);
 }
 
+/* A ring is a page at least: all of it is of use, as with a QP's queues. */
+static unsigned int ferry_cq_shift(u32 cqe)
+{
+	return ferry_shift(cqe, PAGE_SHIFT - FERRY_CQE_SHIFT);
+}
+
 static int ferry_cq_respond(struct ferry_cq *cq, struct ib_udata *udata)
 {
 	struct ferry_create_cq_resp resp = {
@@ -61,9 +67,8 @@ int ferry_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	cq->eq = ferry_comp_eq(dev, attr->comp_vector);
 	cq->obj.event = ferry_cq_event;
-	/* A ring is a page at least: all of it is of use, as with a QP's queues. */
-	err = ferry_queue_alloc(ctx, &cq->queue, ferry_shift(attr->cqe, PAGE_SHIFT - FERRY_CQE_SHIFT),
-				FERRY_CQE_SHIFT);
+	mutex_init(&cq->resize_lock);
+	err = ferry_queue_alloc(ctx, &cq->queue, ferry_cq_shift(attr->cqe), FERRY_CQE_SHIFT);
 	if (err)
 		return err;
 	err = ferry_queue_create_cq(ctx, &cq->queue, cq->eq, &cq->obj.number);
@@ -97,6 +102,56 @@ int ferry_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	};
 
 	return ferry_admin_exec(to_ferry(ibcq->device), FERRY_ADMIN_MODIFY_CQ, &cmd);
+}
+
+static int ferry_cq_move(struct ferry_cq *cq, unsigned int shift,
+			 struct ferry_resize_cq_resp *resp)
+{
+	struct ferry_context *ctx = cq->queue.ring->ctx;
+	struct ferry_ring *ring;
+	int err;
+
+	ring = ferry_ring_alloc(ctx->dev, ctx, 1ul << (shift + FERRY_CQE_SHIFT));
+	if (!ring)
+		return -ENOMEM;
+	err = ferry_ring_share(ring, &resp->ring);
+	if (!err)
+		err = ferry_queue_resize_cq(&cq->queue, cq->obj.number, ring, shift, &resp->start);
+	if (err)
+		ferry_ring_free(ring);
+	return err;
+}
+
+/*
+ * What has completed already stays in the old ring, which lives as long as it is mapped.
+ * A user who cannot be told of the new one (-EFAULT) has lost the CQ.
+ */
+int ferry_resize_cq(struct ib_cq *ibcq, ferry_cqe_t cqe, struct ib_udata *udata)
+{
+	struct ferry_dev *dev = to_ferry(ibcq->device);
+	struct ferry_cq *cq = to_ferry_cq(ibcq);
+	struct ferry_resize_cq_resp resp = {};
+	unsigned int shift;
+	int err;
+
+	if (!udata || !ferry_has(dev, FERRY_CAP_RESIZE_CQ))
+		return -EOPNOTSUPP;
+	if (cqe < 1 || cqe > dev->limits.max_cqe)
+		return -EINVAL;
+	err = ib_is_udata_in_empty(udata);
+	if (err)
+		return err;
+
+	shift = ferry_cq_shift(cqe);
+	resp.depth = 1u << shift;
+	mutex_lock(&cq->resize_lock);
+	err = ferry_cq_move(cq, shift, &resp);
+	if (!err) {
+		ibcq->cqe = resp.depth;
+		err = ib_respond_udata(udata, resp);
+	}
+	mutex_unlock(&cq->resize_lock);
+	return err;
 }
 
 int ferry_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)

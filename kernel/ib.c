@@ -50,6 +50,7 @@ static const struct ib_device_ops ferry_ops = {
 	.dealloc_pd = ferry_dealloc_pd,
 	.create_cq = ferry_create_cq,
 	.modify_cq = ferry_modify_cq,
+	.FERRY_RESIZE_CQ_OP = ferry_resize_cq,
 	.destroy_cq = ferry_destroy_cq,
 	.create_srq = ferry_create_srq,
 	.modify_srq = ferry_modify_srq,

@@ -62,6 +62,38 @@ int ferry_queue_create_cq(struct ferry_context *ctx, struct ferry_queue *q,
 	return err;
 }
 
+/**
+ * ferry_queue_resize_cq - moves a CQ to another ring
+ * @q: the CQ's queue; the caller serialises
+ * @cqn: its number
+ * @ring: the new ring, which is @q's from then on; its old one is freed
+ * @depth_shift: log2 of its entries
+ * @start: is set to the index of the first entry in it
+ *
+ * Return: 0, or an error, and then nothing has changed.
+ */
+int ferry_queue_resize_cq(struct ferry_queue *q, u32 cqn, struct ferry_ring *ring,
+			  unsigned int depth_shift, u32 *start)
+{
+	struct ferry_admin_create_cq cmd = {
+		.cq = cpu_to_le32(cqn),
+		.depth_shift = depth_shift,
+	};
+	struct ferry_pages pages;
+	int err;
+
+	err = ferry_ring_list(ring, &pages, &cmd.ring);
+	if (!err)
+		err = ferry_admin_create(ring->dev, FERRY_ADMIN_RESIZE_CQ, &cmd, start);
+	ferry_pages_free(ring->dev, &pages);
+	if (err)
+		return err;
+	ferry_ring_free(q->ring);
+	q->ring = ring;
+	q->depth_shift = depth_shift;
+	return 0;
+}
+
 int ferry_queue_create_srq(struct ferry_context *ctx, struct ferry_queue *q, u32 pdn,
 			   u32 *number)
 {

@@ -23,6 +23,8 @@ int ferry_queue_share(struct ferry_queue *q, struct ferry_ring_map *ring,
 
 int ferry_queue_create_cq(struct ferry_context *ctx, struct ferry_queue *q,
 			  const struct ferry_eq *eq, u32 *number);
+int ferry_queue_resize_cq(struct ferry_queue *q, u32 cqn, struct ferry_ring *ring,
+			  unsigned int depth_shift, u32 *start);
 int ferry_queue_create_srq(struct ferry_context *ctx, struct ferry_queue *q, u32 pdn,
 			   u32 *number);
 int ferry_queue_create_qp(struct ferry_context *ctx, struct ferry_queue *sq,

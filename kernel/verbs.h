@@ -40,6 +40,7 @@ struct ferry_cq {
 	struct ferry_object obj;
 	struct ferry_eq *eq;
 	struct ferry_queue queue;
+	struct mutex resize_lock;	/* queue.ring, queue.depth_shift once it exists */
 };
 
 struct ferry_srq {
@@ -153,6 +154,7 @@ int ferry_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int ferry_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		    struct uverbs_attr_bundle *attrs);
 int ferry_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);
+int ferry_resize_cq(struct ib_cq *ibcq, ferry_cqe_t cqe, struct ib_udata *udata);
 int ferry_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 
 /* srq.c */

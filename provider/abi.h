@@ -25,6 +25,7 @@
 FERRY_ANSWER(alloc_ucontext, ib_uverbs_get_context_resp);
 FERRY_ANSWER(alloc_pd, ib_uverbs_alloc_pd_resp);
 FERRY_ANSWER(create_cq, ib_uverbs_create_cq_resp);
+FERRY_ANSWER(resize_cq, ib_uverbs_resize_cq_resp);
 FERRY_ANSWER(create_qp, ib_uverbs_create_qp_resp);
 FERRY_ANSWER(create_srq, ib_uverbs_create_srq_resp);
 FERRY_ANSWER(create_ah, ib_uverbs_create_ah_resp);

@@ -42,21 +42,20 @@ void ferry_cq_event(struct ibv_cq *ibcq)
 }
 
 /*
- * Takes out what is there for @qp, which is gone or reset: what stays moves up towards
- * the device's end, and the places at the front become free.
+ * Of the entries from @ci on, takes out what is there for @qp, which is gone or reset: what
+ * stays moves up towards the device's end. Returns where it starts now.
  */
-static void ferry_cq_drop(struct ferry_cq *cq, const struct ferry_qp *qp)
+static uint64_t ferry_cqes_drop(struct ferry_cqes *cqes, uint64_t ci, const struct ferry_qp *qp)
 {
 	const uint32_t qpn = qp->vqp.qp.qp_num;
-	uint64_t end = cq->ci, from, to;
+	uint64_t end = ci, from, to;
 	struct ferry_cqe *cqe, *place;
 
-	while (end - cq->ci <= cq->mask &&
-	       ferry_cqe_valid(cq, ferry_cqe_last(ferry_cqe_at(cq, end)), end))
+	while (end - ci <= cqes->mask && ferry_cqe_ready(cqes, end))
 		end++;
 	ferry_fence_valid_body();
-	for (from = to = end; from != cq->ci;) {
-		cqe = ferry_cqe_at(cq, --from);
+	for (from = to = end; from != ci;) {
+		cqe = ferry_cqe_at(cqes, --from);
 		if (le32toh(cqe->qpn) == qpn) {
 			if (qp->srq && FERRY_CQE_OP(cqe->op) >= FERRY_WC_RECV)
 				ferry_srq_complete(qp->srq, le16toh(cqe->wqe_index));
@@ -64,13 +63,39 @@ static void ferry_cq_drop(struct ferry_cq *cq, const struct ferry_qp *qp)
 		}
 		if (--to == from)
 			continue;
-		place = ferry_cqe_at(cq, to);
+		place = ferry_cqe_at(cqes, to);
 		*place = *cqe;
 		/* Valid on the lap it has moved to. */
-		place->op ^= (from ^ to) & (cq->mask + 1) ? FERRY_CQE_PHASE : 0;
+		place->op ^= (from ^ to) & (cqes->mask + 1) ? FERRY_CQE_PHASE : 0;
 	}
+	return to;
+}
+
+/* The same of a CQ, and the places at the front become free. */
+static void ferry_cq_drop(struct ferry_cq *cq, const struct ferry_qp *qp)
+{
+	struct ferry_next_cqes *next;
+	uint64_t ci;
+
+	ci = ferry_cqes_drop(&cq->cqes, cq->ci, qp);
+	for (next = cq->next; next; next = next->next)
+		next->first = ferry_cqes_drop(&next->cqes, next->first, qp);
 	ferry_fence_body_index();
-	ferry_cq_release(cq, to);
+	ferry_cq_release(cq, ci);
+}
+
+/* Goes on in the next ring if the one in use is empty for good. The lock is held. */
+void ferry_cq_follow(struct ferry_cq *cq)
+{
+	struct ferry_next_cqes *next;
+
+	while ((next = cq->next) && cq->ci == next->start) {
+		ferry_unmap_ring(&cq->cqes.ring);
+		cq->cqes = next->cqes;
+		cq->next = next->next;
+		ferry_cq_release(cq, next->first);
+		free(next);
+	}
 }
 
 void ferry_cq_add(struct ferry_cq *cq, struct ferry_wq *wq)
@@ -109,6 +134,15 @@ void ferry_cq_remove(struct ferry_cq *cq, struct ferry_wq *wq)
  */
 #define FERRY_CQ_DEPTH_MIN	((int)(FERRY_PAGE_SIZE / sizeof(struct ferry_cqe)))
 
+/* 0, or -1 with errno set. */
+static int ferry_map_cqes(struct ferry_context *ctx, struct ferry_cqes *cqes,
+			  const struct ferry_ring_map *ring, uint32_t depth)
+{
+	cqes->mask = depth - 1;
+	cqes->lap_shift = 63 - __builtin_ctz(depth);
+	return ferry_map_ring(ctx, &cqes->ring, ring);
+}
+
 static struct ferry_cq *ferry_new_cq(struct ibv_context *ibctx, int cqe,
 				     struct ibv_comp_channel *channel, int vector)
 {
@@ -131,10 +165,8 @@ static struct ferry_cq *ferry_new_cq(struct ibv_context *ibctx, int cqe,
 	if (err)
 		goto err_free;
 	list_head_init(&cq->wqs);
-	cq->mask = resp.ferry.depth - 1;
-	cq->lap_shift = 63 - __builtin_ctz(resp.ferry.depth);
 	cq->ci_base = FERRY_DB(FERRY_DB_CQ_CI, resp.ferry.cqn, 0);
-	if (ferry_map_ring(ctx, &cq->ring, &resp.ferry.ring) ||
+	if (ferry_map_cqes(ctx, &cq->cqes, &resp.ferry.ring, resp.ferry.depth) ||
 	    ferry_map_bell(ctx, &cq->bell, &resp.ferry.slot, FERRY_DB_NONE, resp.ferry.cqn)) {
 		err = errno;
 		goto err_destroy;
@@ -142,7 +174,7 @@ static struct ferry_cq *ferry_new_cq(struct ibv_context *ibctx, int cqe,
 	return cq;
 
 err_destroy:
-	ferry_unmap_ring(&cq->ring);
+	ferry_unmap_ring(&cq->cqes.ring);
 	ibv_cmd_destroy_cq(&cq->vcq.cq);
 err_free:
 	free(cq);
@@ -194,14 +226,68 @@ int ferry_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 	return ibv_cmd_modify_cq(ibcq, attr, &cmd, sizeof(cmd));
 }
 
+/* The device fills @next from @start on: behind all that has been resized to before. */
+static void ferry_cq_append(struct ferry_cq *cq, struct ferry_next_cqes *next, uint32_t start)
+{
+	struct ferry_next_cqes **last;
+
+	ferry_lock(&cq->lock);
+	next->start = cq->ci + (uint32_t)(start - cq->ci);
+	next->first = next->start;
+	for (last = &cq->next; *last; last = &(*last)->next)
+		;
+	*last = next;
+	ferry_unlock(&cq->lock);
+}
+
+/*
+ * What has completed stays in the ring in use until it is taken: other threads may poll all the
+ * while. A CQ is resized by one thread at a time, so that rings come in their order.
+ */
+int ferry_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct ferry_context *ctx = to_fctx(ibcq->context);
+	struct ferry_resize_cq_answer resp = {};
+	struct ferry_next_cqes *next;
+	struct ibv_resize_cq cmd = {};
+	int err;
+
+	if (cqe <= 0)
+		return EINVAL;
+	next = calloc(1, sizeof(*next));
+	if (!next)
+		return ENOMEM;
+	pthread_mutex_lock(&ctx->lock);
+	err = ibv_cmd_resize_cq(ibcq, max(cqe, FERRY_CQ_DEPTH_MIN), &cmd, sizeof(cmd), &resp.core,
+				sizeof(resp));
+	if (err)
+		goto out;
+	/* The device is there already: without the new ring nothing more can be taken. */
+	if (ferry_map_cqes(ctx, &next->cqes, &resp.ferry.ring, resp.ferry.depth)) {
+		err = errno;
+		goto out;
+	}
+	ferry_cq_append(to_fcq(ibcq), next, resp.ferry.start);
+	next = NULL;
+out:
+	pthread_mutex_unlock(&ctx->lock);
+	free(next);
+	return err;
+}
+
 int ferry_destroy_cq(struct ibv_cq *ibcq)
 {
 	struct ferry_cq *cq = to_fcq(ibcq);
+	struct ferry_next_cqes *next;
 	int err = ibv_cmd_destroy_cq(ibcq);
 
 	if (err)
 		return err;
-	ferry_unmap_ring(&cq->ring);
+	for (; (next = cq->next); free(next)) {
+		ferry_unmap_ring(&next->cqes.ring);
+		cq->next = next->next;
+	}
+	ferry_unmap_ring(&cq->cqes.ring);
 	free(cq);
 	return 0;
 }

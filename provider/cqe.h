@@ -23,20 +23,20 @@ static inline bool ferry_last_is_recv(uint64_t last)
 	return last >> 56 & FERRY_WC_RECV;
 }
 
-static inline struct ferry_cqe *ferry_cqe_at(const struct ferry_cq *cq, uint64_t index)
+static inline struct ferry_cqe *ferry_cqe_at(const struct ferry_cqes *cqes, uint64_t index)
 {
-	return (struct ferry_cqe *)cq->ring.mem + (index & cq->mask);
+	return (struct ferry_cqe *)cqes->ring.mem + (index & cqes->mask);
 }
 
 /* The phase is bit 63; it is valid when it differs from the lowest bit of the lap. */
-static inline bool ferry_cqe_valid(const struct ferry_cq *cq, uint64_t last, uint64_t index)
+static inline bool ferry_cqe_valid(const struct ferry_cqes *cqes, uint64_t last, uint64_t index)
 {
-	return (int64_t)(last ^ (index << cq->lap_shift)) < 0;
+	return (int64_t)(last ^ (index << cqes->lap_shift)) < 0;
 }
 
-static inline bool ferry_cq_ready(const struct ferry_cq *cq)
+static inline bool ferry_cqe_ready(const struct ferry_cqes *cqes, uint64_t index)
 {
-	return ferry_cqe_valid(cq, ferry_cqe_last(ferry_cqe_at(cq, cq->ci)), cq->ci);
+	return ferry_cqe_valid(cqes, ferry_cqe_last(ferry_cqe_at(cqes, index)), index);
 }
 
 /* What entries of one work queue have in common in their last words. */
@@ -51,11 +51,11 @@ static inline int ferry_cq_run(const struct ferry_cq *cq, int max, uint64_t last
 	uint64_t next;
 	int n;
 
-	if (!ferry_cqe_valid(cq, last, cq->ci))
+	if (!ferry_cqe_valid(&cq->cqes, last, cq->ci))
 		return 0;
 	for (n = 1; n < max; n++) {
-		next = ferry_cqe_last(ferry_cqe_at(cq, cq->ci + n));
-		if (!ferry_cqe_valid(cq, next, cq->ci + n) || (next ^ last) & FERRY_LAST_QUEUE)
+		next = ferry_cqe_last(ferry_cqe_at(&cq->cqes, cq->ci + n));
+		if (!ferry_cqe_valid(&cq->cqes, next, cq->ci + n) || (next ^ last) & FERRY_LAST_QUEUE)
 			break;
 	}
 	return n;

@@ -77,6 +77,7 @@ static const struct verbs_context_ops ferry_ops = {
 	.query_srq = ferry_query_srq,
 	.reg_mr = ferry_reg_mr,
 	.req_notify_cq = ferry_req_notify_cq,
+	.resize_cq = ferry_resize_cq,
 };
 
 static int ferry_map_context(struct ferry_context *ctx, int fd,

@@ -126,14 +126,28 @@ struct ferry_qp {
 	int wr_err;
 };
 
+/* A ring of CQEs. */
+struct ferry_cqes {
+	struct ferry_ring ring;
+	uint64_t mask;			/* depth - 1 */
+	uint32_t lap_shift;		/* moves the lap's bit of an index to bit 63 */
+};
+
+/* The ring that a resized CQ goes on in, once the one before it is empty. */
+struct ferry_next_cqes {
+	struct ferry_cqes cqes;
+	uint64_t start;			/* entries before it are in the ring before */
+	uint64_t first;			/* the first to be taken: see ferry_cq_drop() */
+	struct ferry_next_cqes *next;
+};
+
 struct ferry_cq {
 	struct verbs_cq vcq;
 	struct ferry_lock lock;
-	uint32_t lap_shift;		/* moves the lap's bit of an index to bit 63 */
 	uint64_t ci;			/* entries taken so far */
-	uint64_t mask;			/* depth - 1 */
 	struct ferry_qp *last_qp;	/* the QP of the last entry, or NULL */
-	struct ferry_ring ring;
+	struct ferry_cqes cqes;
+	struct ferry_next_cqes *next;	/* NULL: not resized, or all is moved */
 	struct ferry_bell bell;		/* for arms */
 	uint64_t ci_base;		/* FERRY_DB_CQ_CI word with index 0 */
 	struct list_head wqs;		/* struct ferry_wq.cq_entry */
@@ -239,12 +253,14 @@ struct ibv_cq *ferry_create_cq(struct ibv_context *ibctx, int cqe,
 struct ibv_cq_ex *ferry_create_cq_ex(struct ibv_context *ibctx,
 				     struct ibv_cq_init_attr_ex *attr);
 int ferry_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr);
+int ferry_resize_cq(struct ibv_cq *ibcq, int cqe);
 int ferry_destroy_cq(struct ibv_cq *ibcq);
 int ferry_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
 void ferry_cq_event(struct ibv_cq *ibcq);
 void ferry_cq_add(struct ferry_cq *cq, struct ferry_wq *wq);
 void ferry_cq_remove(struct ferry_cq *cq, struct ferry_wq *wq);
 void ferry_cq_clean(struct ferry_cq *cq, struct ferry_wq *wq);
+void ferry_cq_follow(struct ferry_cq *cq);
 
 /* poll.c */
 int ferry_poll_cq(struct ibv_cq *ibcq, int count, struct ibv_wc *wc);

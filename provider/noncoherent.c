@@ -239,7 +239,7 @@ static void ferry_arrive_srq_wqe(struct ferry_context *ctx, struct ferry_srq *sr
 int ferry_arrive_run(struct ferry_cq *cq, int max)
 {
 	struct ferry_context *ctx = to_fctx(cq->vcq.cq.context);
-	const uint64_t last = ferry_cqe_last(ferry_cqe_at(cq, cq->ci));
+	const uint64_t last = ferry_cqe_last(ferry_cqe_at(&cq->cqes, cq->ci));
 	const int n = ferry_cq_run(cq, max, last);
 	struct ferry_cqe entry;
 	struct ferry_qp *qp;
@@ -256,7 +256,7 @@ int ferry_arrive_run(struct ferry_cq *cq, int max)
 	wq = ferry_last_is_recv(last) ? &qp->rq : &qp->sq;
 	done = wq->ci;
 	for (i = 0; i < n; i++) {
-		entry = *ferry_cqe_at(cq, cq->ci + i);
+		entry = *ferry_cqe_at(&cq->cqes, cq->ci + i);
 		/* Of a lost device nothing has come. */
 		if (!ferry_alive(&cq->bell))
 			break;

@@ -111,7 +111,7 @@ static inline int ferry_take_run(struct ferry_cq *cq, struct ferry_wq *wq,
 		done++;
 		if (likely(++ci == end))
 			break;
-		cqe = ferry_cqe_at(cq, ci);
+		cqe = ferry_cqe_at(&cq->cqes, ci);
 		wc++;
 	}
 	if (unlikely(!ferry_alive(&cq->bell)))
@@ -131,7 +131,7 @@ static int ferry_take_srq_run(struct ferry_cq *cq, struct ferry_srq *srq, int n,
 	if (!ferry_alive(&cq->bell))
 		return 0;
 	for (; ci != end; ci++, wc++) {
-		cqe = ferry_cqe_at(cq, ci);
+		cqe = ferry_cqe_at(&cq->cqes, ci);
 		wc->wr_id = ferry_srq_complete(srq, le16toh(cqe->wqe_index));
 		ferry_fill_received(cqe, wc);
 	}
@@ -151,7 +151,7 @@ static int ferry_skip_run(struct ferry_cq *cq, int n)
 /* Fills up to @max of @wc from one run. */
 static int ferry_poll_run(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 {
-	const struct ferry_cqe *cqe = ferry_cqe_at(cq, cq->ci);
+	const struct ferry_cqe *cqe = ferry_cqe_at(&cq->cqes, cq->ci);
 	const uint64_t last = ferry_cqe_last(cqe);
 	struct ferry_qp *qp;
 	int n;
@@ -199,6 +199,8 @@ static int ferry_flush(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 /* The same; on a host that is not coherent, once it has made the data visible. */
 static int ferry_poll_visible(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 {
+	if (unlikely(cq->next))
+		ferry_cq_follow(cq);
 	if (unlikely(to_fctx(cq->vcq.cq.context)->cache)) {
 		max = ferry_arrive_run(cq, max);
 		if (!max)
@@ -227,7 +229,7 @@ static FERRY_APART int ferry_poll_slowly(struct ferry_cq *cq, int count, struct 
 /* The fast way: one run, of the QP that the last one was of. Called as the slow one is. */
 static FERRY_APART int ferry_poll_fast(struct ferry_cq *cq, int count, struct ibv_wc *wc)
 {
-	const struct ferry_cqe *cqe = ferry_cqe_at(cq, cq->ci);
+	const struct ferry_cqe *cqe = ferry_cqe_at(&cq->cqes, cq->ci);
 	const uint64_t last = ferry_cqe_last(cqe);
 	struct ferry_qp *qp = cq->last_qp;
 	int n;
@@ -240,7 +242,7 @@ static FERRY_APART int ferry_poll_fast(struct ferry_cq *cq, int count, struct ib
 		n = ferry_take_run(cq, &qp->rq, cqe, n, wc, ferry_fill_received);
 	else
 		n = ferry_take_run(cq, &qp->sq, cqe, n, wc, ferry_fill_sent);
-	if (n < count && (!n || ferry_cq_ready(cq)))
+	if (n < count && (!n || ferry_cqe_ready(&cq->cqes, cq->ci)))
 		return ferry_poll_slowly(cq, count, wc, n);
 	ferry_unlock(&cq->lock);
 	return n;
@@ -272,9 +274,12 @@ int ferry_poll_cq_noncoherent(struct ibv_cq *ibcq, int count, struct ibv_wc *wc)
 /* The entry at the front, into what the readers below look at. The lock is held. */
 static int ferry_take_one(struct ferry_cq *cq)
 {
-	const struct ferry_cqe *cqe = ferry_cqe_at(cq, cq->ci);
+	const struct ferry_cqe *cqe;
 
-	if (cq->timestamps && ferry_cq_ready(cq)) {
+	if (unlikely(cq->next))
+		ferry_cq_follow(cq);
+	cqe = ferry_cqe_at(&cq->cqes, cq->ci);
+	if (cq->timestamps && ferry_cqe_ready(&cq->cqes, cq->ci)) {
 		/* Before its place is given back. */
 		ferry_fence_valid_body();
 		cq->timestamp = le64toh(cqe->timestamp);

@@ -60,6 +60,13 @@ struct ferry_create_cq_resp {
 	__u32 depth;			/* entries, a power of two */
 };
 
+struct ferry_resize_cq_resp {
+	struct ferry_ring_map ring;	/* the new one; the old one stays mapped */
+	__u32 depth;			/* entries, a power of two */
+	__u32 start;			/* index of the first entry of the new ring; those before
+					 * it stay in the old one */
+};
+
 struct ferry_create_qp_resp {
 	struct ferry_ring_map sq;
 	struct ferry_ring_map rq;	/* bytes 0 with an SRQ */

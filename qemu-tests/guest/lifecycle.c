@@ -525,6 +525,167 @@ static void test_greedy(const void *arg)
 	tap_note("%u QPs of the largest kind", count);
 }
 
+/* ------------------------------------------------------------------------ resized CQs */
+
+/* So that a CQ of some hundred entries may hold completions of several rings. */
+#define RESIZE_WRITES	64
+
+static void post_writes(struct ibv_qp *qp, struct rig *rig, uint64_t id, unsigned int count)
+{
+	struct ibv_sge sge = region_sge(&rig->a.mem, 0, 8);
+	struct ibv_send_wr wr;
+
+	while (count--) {
+		wr = send_wr(id++, IBV_WR_RDMA_WRITE, &sge, 1);
+		wr_to(&wr, &rig->b.mem, 0);
+		post_send(qp, &wr);
+	}
+}
+
+/* Completions come once each and in order, however often the CQ moves meanwhile. */
+static void test_resize_cq(const void *arg)
+{
+	struct rig_attr attr = rig_defaults();
+	struct ibv_device_attr device;
+	uint64_t posted = 0, done = 0;
+	unsigned int resized = 0, i;
+	struct ibv_wc wc[16];
+	struct rig rig;
+	int count, j;
+
+	(void)arg;
+	attr.send_wr = RESIZE_WRITES;
+	rig_connect_new(&rig, &attr);
+	need_ok(ibv_query_device(rig.ctx, &device));
+	need_errno(ibv_resize_cq(rig.a.cq, 0), EINVAL);
+	need_errno(ibv_resize_cq(rig.a.cq, -1), EINVAL);
+	need_errno(ibv_resize_cq(rig.a.cq, device.max_cqe + 1), EINVAL);
+	for (i = 0; i < 20 * options.iterations; i++) {
+		const uint64_t random = mix64(options.seed + i);
+
+		count = random % (RESIZE_WRITES - (posted - done) + 1);
+		post_writes(rig.a.qp, &rig, posted, count);
+		posted += count;
+		if (random >> 32 & 1) {
+			const int want = 1 + (random >> 40) % 2000;
+
+			need_ok(ibv_resize_cq(rig.a.cq, want));
+			need(rig.a.cq->cqe >= want);
+			resized++;
+		}
+		count = ibv_poll_cq(rig.a.cq, 1 + (random >> 16) % 16, wc);
+		for (j = 0; j < count; j++, done++) {
+			need_eq(wc[j].status, IBV_WC_SUCCESS);
+			need_eq(wc[j].wr_id, done);
+		}
+	}
+	for (; done < posted; done++)
+		need_wc(rig.a.cq, done, IBV_WC_SUCCESS);
+	need_quiet(rig.a.cq, 10);
+	rig_destroy(&rig);
+	tap_note("%u times, %llu completions", resized, (unsigned long long)posted);
+}
+
+/* What a QP has left in the rings goes with it, and what is another's stays. */
+static void test_resize_reset(const void *arg)
+{
+	struct rig_attr attr = rig_defaults();
+	struct end c, d;
+	struct rig rig;
+	unsigned int round, i;
+
+	(void)arg;
+	rig_connect_new(&rig, &attr);
+	c = rig.a;
+	d = rig.b;
+	c.qp = qp_create(c.pd, c.cq, &attr);
+	d.qp = qp_create(d.pd, d.cq, &attr);
+	ends_connect(&c, &d, &attr);
+	for (round = 0; round < options.iterations; round++) {
+		for (i = 0; i < 3; i++) {
+			post_writes(rig.a.qp, &rig, 5 * i, 5);
+			post_writes(c.qp, &rig, 1000, 3);
+			usleep(1000);
+			need_ok(ibv_resize_cq(rig.a.cq, 200 << i % 2));
+		}
+		post_writes(rig.a.qp, &rig, 15, 5);
+		need_wc(rig.a.cq, 0, IBV_WC_SUCCESS);
+		qp_to_state(c.qp, IBV_QPS_RESET);
+		for (i = 1; i < 20; i++)
+			need_wc(rig.a.cq, i, IBV_WC_SUCCESS);
+		need_quiet(rig.a.cq, 5);
+		qp_to_state(d.qp, IBV_QPS_RESET);
+		ends_connect(&c, &d, &attr);
+	}
+	qp_destroy(&c.qp);
+	qp_destroy(&d.qp);
+	rig_destroy(&rig);
+}
+
+struct poller {
+	struct rig rig;
+	uint64_t count;
+	uint64_t seen;			/* written by the thread that polls */
+};
+
+static void *poll_all(void *arg)
+{
+	struct poller *poller = arg;
+	uint64_t done;
+
+	for (done = 0; done < poller->count; done++) {
+		need_wc(poller->rig.a.cq, done, IBV_WC_SUCCESS);
+		__atomic_store_n(&poller->seen, done + 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* One thread polls while another resizes. */
+static void test_resize_threads(const void *arg)
+{
+	struct rig_attr attr = rig_defaults();
+	struct poller poller = { .count = 100 * options.iterations };
+	uint64_t posted = 0;
+	pthread_t thread;
+
+	(void)arg;
+	attr.send_wr = RESIZE_WRITES;
+	rig_connect_new(&poller.rig, &attr);
+	need_ok(pthread_create(&thread, NULL, poll_all, &poller));
+	while (posted < poller.count) {
+		if (posted - __atomic_load_n(&poller.seen, __ATOMIC_ACQUIRE) < RESIZE_WRITES)
+			post_writes(poller.rig.a.qp, &poller.rig, posted++, 1);
+		if (mix64(posted) % 16 == 0)
+			need_ok(ibv_resize_cq(poller.rig.a.cq, 1 + mix64(~posted) % 1000));
+	}
+	need_ok(pthread_join(thread, NULL));
+	rig_destroy(&poller.rig);
+}
+
+/* An arm holds, whichever ring the completion it waits for goes to. */
+static void test_resize_armed(const void *arg)
+{
+	struct rig_attr attr = rig_defaults();
+	struct ibv_cq *cq;
+	struct rig rig;
+	unsigned int i;
+	void *context;
+
+	(void)arg;
+	attr.events = true;
+	rig_connect_new(&rig, &attr);
+	for (i = 0; i < options.iterations; i++) {
+		need_ok(ibv_req_notify_cq(rig.a.cq, 0));
+		need_ok(ibv_resize_cq(rig.a.cq, 128 << i % 3));
+		post_writes(rig.a.qp, &rig, i, 1);
+		need_ok(ibv_get_cq_event(rig.a.channel, &cq, &context));
+		need(cq == rig.a.cq);
+		ibv_ack_cq_events(cq, 1);
+		need_wc(rig.a.cq, i, IBV_WC_SUCCESS);
+	}
+	rig_destroy(&rig);
+}
+
 static const struct tap_test tests[] = {
 	TEST("limits", test_limits),
 	TEST("largest QP", test_largest_qp),
@@ -539,6 +700,10 @@ static const struct tap_test tests[] = {
 	TEST("killed in traffic", test_killed, .seconds = 300),
 	TEST("locked memory", test_memlock),
 	TEST("QPs until it refuses", test_greedy),
+	TEST("resize a CQ", test_resize_cq),
+	TEST("resize a CQ, reset a QP", test_resize_reset),
+	TEST("resize a CQ while it is polled", test_resize_threads),
+	TEST("resize a CQ that is armed", test_resize_armed),
 };
 
 int main(int argc, char **argv)
