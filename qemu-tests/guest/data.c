@@ -647,6 +647,8 @@ struct matrix {
 	enum ibv_mtu mtu;
 };
 
+static int sge_limit = MAX_SGE;		/* the device may have less */
+
 static const int mtu_bytes[] = { 0, 256, 512, 1024, 2048, 4096 };
 
 /* How the two ranges lie: offset in a page, and number of SGEs. */
@@ -659,7 +661,7 @@ static const struct shape {
 	{ 1, 63, 1 },
 	{ PAGE - 1, PAGE - 7, 1 },
 	{ 0, 0, 2 },
-	{ 0, 0, MAX_SGE },
+	{ 0, 0, MAX_SGE },	/* or as many as there may be */
 };
 
 static bool add_shaped(struct run *run, enum kind kind, uint32_t len, const struct shape *shape)
@@ -675,8 +677,8 @@ static bool add_shaped(struct run *run, enum kind kind, uint32_t len, const stru
 	op->flags = IBV_SEND_SIGNALED;
 	op->imm = next_random(run);
 	op->from = run->ops & 1;
-	op->locals = shape->sges;
-	op->remotes = kinds[kind].scatters ? shape->sges : 1;
+	op->locals = shape->sges < sge_limit ? shape->sges : sge_limit;
+	op->remotes = kinds[kind].scatters ? op->locals : 1;
 	if (shape->sges > 1)
 		placed = scatter(run, initiator(run, op), op->local, op->locals, len);
 	else
@@ -703,7 +705,7 @@ static void run_matrix(const void *arg)
 
 	run->attr = rig_defaults();
 	run->attr.mtu = matrix->mtu;
-	run->attr.send_sge = run->attr.recv_sge = MAX_SGE;
+	run->attr.send_sge = run->attr.recv_sge = sge_limit;
 	run->attr.send_wr = run->attr.recv_wr = MAX_OPS;
 	run->attr.cqe = 2 * MAX_OPS;
 	run->attr.rd_atomic = 16;
@@ -828,8 +830,8 @@ static void mix_phase(struct run *run, uint64_t phase, bool late)
 	run->attr = rig_defaults();
 	run->qps = 1 + below(run, MAX_QPS);
 	run->attr.mtu = IBV_MTU_256 + below(run, 5);
-	run->attr.send_sge = 1 + below(run, MAX_SGE);
-	run->attr.recv_sge = 1 + below(run, MAX_SGE);
+	run->attr.send_sge = 1 + below(run, sge_limit);
+	run->attr.recv_sge = 1 + below(run, sge_limit);
 	run->attr.inline_bytes = one_in(run, 2) ? below(run, MAX_INLINE + 1) : 0;
 	/* All of a batch may be of one QP; and rings wrap at every depth. */
 	run->attr.send_wr = run->attr.recv_wr = MAX_OPS + below(run, 300);
@@ -1038,13 +1040,16 @@ static size_t list_tests(bool atomics)
 	return count;
 }
 
-static bool has_atomics(void)
+/* What the device can. Peers must have the same limits. */
+static bool look_at_device(void)
 {
 	struct ibv_context *ctx = open_device();
 	struct ibv_device_attr device;
 
 	need_ok(ibv_query_device(ctx, &device));
 	need_ok(ibv_close_device(ctx));
+	if (device.max_sge < MAX_SGE)
+		sge_limit = device.max_sge;
 	return device.atomic_cap != IBV_ATOMIC_NONE;
 }
 
@@ -1055,7 +1060,7 @@ int main(int argc, char **argv)
 	options_parse(argc, argv, "Data arrives, all of it, where it belongs and nowhere else.");
 	if (!options.list && (options.listen || options.peer))
 		peer_connect();
-	count = list_tests(has_atomics());
+	count = list_tests(look_at_device());
 	if (options.list) {
 		tap_list(tests, count);
 		return 0;

@@ -502,16 +502,18 @@ static void test_greedy(const void *arg)
 	struct rig_attr attr = rig_defaults();
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 16384, .max_recv_wr = 16384, .max_send_sge = 16,
-			 .max_recv_sge = 16 },
+		.cap = { .max_send_wr = 16384, .max_recv_wr = 16384 },
 	};
 	static struct ibv_qp *qp[1000];
+	struct ibv_device_attr device;
 	unsigned int i, count = 0;
 	struct rig rig;
 
 	(void)arg;
 	become_ordinary();
 	rig_create(&rig, &attr);
+	need_ok(ibv_query_device(rig.ctx, &device));
+	init.cap.max_send_sge = init.cap.max_recv_sge = device.max_sge;
 	init.send_cq = init.recv_cq = rig.a.cq;
 	while (count < 1000 && (qp[count] = ibv_create_qp(rig.a.pd, &init)))
 		count++;
