@@ -54,11 +54,13 @@ struct ferry_bell {
  */
 static inline void ferry_ring(const struct ferry_bell *bell, uint64_t value)
 {
-	if (likely(bell->word)) {
+	__le32 *const word = bell->word;
+
+	if (likely(word)) {
 		ferry_store64(&bell->slot->db, value);
 		ferry_fence_record_look();
-		if (!ferry_load32(bell->word))
-			ferry_store32(bell->word, 1);
+		if (unlikely(!ferry_load32(word)))
+			ferry_store32(word, 1);
 		if (likely(ferry_load32(&bell->status->awake)))
 			return;
 	}

@@ -82,7 +82,8 @@ static int ferry_post_send_noncoherent(struct ibv_qp *ibqp, struct ibv_send_wr *
 			break;
 		}
 	}
-	ferry_publish_send(sq, pi);
+	if (pi != sq->pi)
+		ferry_publish_send(sq, pi);
 	ferry_unlock(&sq->lock);
 	return err;
 }
@@ -115,7 +116,8 @@ static int ferry_post_recv_noncoherent(struct ibv_qp *ibqp, struct ibv_recv_wr *
 		told.num_sge = pieces.num;
 		ferry_put_recv(rq, pi, &told);
 	}
-	ferry_publish_recv(rq, pi);
+	if (pi != rq->pi)
+		ferry_publish_recv(rq, pi);
 	ferry_unlock(&rq->lock);
 	return err;
 }
@@ -146,7 +148,8 @@ static int ferry_post_srq_recv_noncoherent(struct ibv_srq *ibsrq, struct ibv_rec
 		told.num_sge = pieces.num;
 		ferry_put_srq_recv(srq, pi, &told);
 	}
-	ferry_publish_srq_recv(srq, pi);
+	if (pi != srq->pi)
+		ferry_publish_srq_recv(srq, pi);
 	ferry_unlock(&srq->lock);
 	return err;
 }

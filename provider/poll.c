@@ -235,13 +235,17 @@ static FERRY_APART int ferry_poll_fast(struct ferry_cq *cq, int count, struct ib
 	int n;
 
 	n = ferry_cq_run(cq, count, last);
-	if (unlikely(!n || !qp || qp->vqp.qp.qp_num != ferry_last_qpn(last) || qp->srq))
+	if (unlikely(!n || !qp || qp->vqp.qp.qp_num != ferry_last_qpn(last)))
 		return ferry_poll_slowly(cq, count, wc, 0);
-	ferry_fence_valid_body();
-	if (ferry_last_is_recv(last))
-		n = ferry_take_run(cq, &qp->rq, cqe, n, wc, ferry_fill_received);
-	else
+	if (!ferry_last_is_recv(last)) {
+		ferry_fence_valid_body();
 		n = ferry_take_run(cq, &qp->sq, cqe, n, wc, ferry_fill_sent);
+	} else {
+		if (unlikely(qp->srq))
+			return ferry_poll_slowly(cq, count, wc, 0);
+		ferry_fence_valid_body();
+		n = ferry_take_run(cq, &qp->rq, cqe, n, wc, ferry_fill_received);
+	}
 	if (n < count && (!n || ferry_cqe_ready(&cq->cqes, cq->ci)))
 		return ferry_poll_slowly(cq, count, wc, n);
 	ferry_unlock(&cq->lock);

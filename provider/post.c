@@ -34,34 +34,24 @@ const struct ferry_send_type ferry_ud_send = {
 
 const struct ferry_send_op ferry_no_send[FERRY_SEND_OPS];
 
-struct ferry_sge *ferry_put_atomic(struct ferry_wqe_head *head, const struct ibv_send_wr *wr)
+/* Both are called with the lock and release it. They call nothing, so they save few registers. */
+static FERRY_APART int ferry_post_one(struct ferry_qp *qp, struct ibv_send_wr *wr,
+				      struct ibv_send_wr **bad)
 {
-	struct ferry_wqe_atomic *wqe = container_of(head, struct ferry_wqe_atomic, head);
-	const bool swap = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	struct ferry_wq *sq = &qp->sq;
+	const uint64_t pi = sq->pi;
+	int err;
 
-	if (wr->num_sge != 1)
-		return NULL;
-	wqe->raddr = htole64(wr->wr.atomic.remote_addr);
-	wqe->rkey = htole32(wr->wr.atomic.rkey);
-	wqe->swap_or_add = htole64(swap ? wr->wr.atomic.swap : wr->wr.atomic.compare_add);
-	wqe->compare = htole64(swap ? wr->wr.atomic.compare_add : 0);
-	return wqe->sge;
+	err = ferry_put_send(qp, pi, wr);
+	if (likely(!err))
+		ferry_publish_send(sq, pi + 1);
+	else
+		*bad = wr;
+	ferry_unlock(&sq->lock);
+	return err;
 }
 
-struct ferry_sge *ferry_put_ud(struct ferry_wqe_head *head, const struct ibv_send_wr *wr)
-{
-	struct ferry_wqe_ud *wqe = container_of(head, struct ferry_wqe_ud, head);
-
-	if (!wr->wr.ud.ah)
-		return NULL;
-	wqe->av = to_fah(wr->wr.ud.ah)->av;
-	wqe->dest_qpn = htole32(wr->wr.ud.remote_qpn);
-	wqe->qkey = htole32(wr->wr.ud.remote_qkey);
-	return wqe->sge;
-}
-
-/* Called with the lock, releases it. It calls nothing, so it saves no registers. */
-static FERRY_APART int ferry_post_sends(struct ferry_qp *qp, struct ibv_send_wr *wr,
+static FERRY_APART int ferry_post_list(struct ferry_qp *qp, struct ibv_send_wr *wr,
 					struct ibv_send_wr **bad)
 {
 	struct ferry_wq *sq = &qp->sq;
@@ -75,7 +65,8 @@ static FERRY_APART int ferry_post_sends(struct ferry_qp *qp, struct ibv_send_wr 
 			break;
 		}
 	}
-	ferry_publish_send(sq, pi);
+	if (likely(pi != sq->pi))
+		ferry_publish_send(sq, pi);
 	ferry_unlock(&sq->lock);
 	return err;
 }
@@ -85,7 +76,9 @@ int ferry_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send
 	struct ferry_qp *qp = to_fqp(ibqp);
 
 	ferry_lock(&qp->sq.lock);
-	return ferry_post_sends(qp, wr, bad);
+	if (likely(wr && !wr->next))
+		return ferry_post_one(qp, wr, bad);
+	return ferry_post_list(qp, wr, bad);
 }
 
 /* The device reads the record when it has no receive left: nothing to ring. */
@@ -109,7 +102,8 @@ int ferry_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv
 			break;
 		}
 	}
-	ferry_publish_recv(rq, pi);
+	if (likely(pi != rq->pi))
+		ferry_publish_recv(rq, pi);
 out:
 	ferry_unlock(&rq->lock);
 	return err;

@@ -127,7 +127,8 @@ int ferry_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ib
 			break;
 		}
 	}
-	ferry_publish_srq_recv(srq, pi);
+	if (likely(pi != srq->pi))
+		ferry_publish_srq_recv(srq, pi);
 	ferry_unlock(&srq->lock);
 	return err;
 }

@@ -69,6 +69,16 @@ static inline void ferry_put_sges(struct ferry_sge *to, const struct ibv_sge *fr
 	}
 }
 
+/* The same of whole words, one at least. Often there is one. */
+static inline void ferry_put_words(uint64_t *to, const uint64_t *from, size_t bytes)
+{
+	const uint64_t *end = (const void *)from + bytes;
+
+	*to = *from;
+	while (unlikely(++from != end))
+		*++to = *from;
+}
+
 /*
  * Most inline data are a few aligned words. No call of memcpy(): it costs more than it
  * saves, and all that the caller holds in registers.
@@ -77,37 +87,68 @@ static inline void ferry_put_bytes(void *to, const void *from, size_t bytes)
 {
 	const void *end = from + bytes;
 
+	if (unlikely(!bytes))
+		return;
 	if (likely(((uintptr_t)to | (uintptr_t)from | bytes) % sizeof(uint64_t) == 0)) {
-		for (; from != end; from += sizeof(uint64_t), to += sizeof(uint64_t))
-			*(uint64_t *)to = *(const uint64_t *)from;
-	} else {
-		for (; from != end; from++, to++)
-			*(uint8_t *)to = *(const uint8_t *)from;
+		ferry_put_words(to, from, bytes);
+		return;
 	}
+	for (; from != end; from++, to++)
+		*(uint8_t *)to = *(const uint8_t *)from;
 }
 
-/* False when the data are more than @max bytes. */
+/* False when the data are more than @max bytes. Most are one piece. */
 static inline bool ferry_put_inline(struct ferry_wqe_head *head, void *to,
 				    const struct ibv_sge *from, int n, uint32_t max)
 {
 	const struct ibv_sge *end = from + n;
-	uint32_t done = 0;
+	uint32_t length, done = 0;
 
-	for (; from != end; from++) {
-		if (unlikely(from->length > max - done))
+	if (likely(n == 1)) {
+		done = from->length;
+		if (unlikely(done > max))
 			return false;
-		ferry_put_bytes(to, (const void *)(uintptr_t)from->addr, from->length);
-		to += from->length;
-		done += from->length;
+		ferry_put_bytes(to, (const void *)(uintptr_t)from->addr, done);
+	} else {
+		for (; from != end; from++, to += length, done += length) {
+			length = from->length;
+			if (unlikely(length > max - done))
+				return false;
+			ferry_put_bytes(to, (const void *)(uintptr_t)from->addr, length);
+		}
 	}
 	head->num_sge = 0;
 	head->inline_len = htole16(done);
 	return true;
 }
 
-/* post.c */
-struct ferry_sge *ferry_put_atomic(struct ferry_wqe_head *head, const struct ibv_send_wr *wr);
-struct ferry_sge *ferry_put_ud(struct ferry_wqe_head *head, const struct ibv_send_wr *wr);
+static inline struct ferry_sge *ferry_put_atomic(struct ferry_wqe_head *head,
+						 const struct ibv_send_wr *wr)
+{
+	struct ferry_wqe_atomic *wqe = container_of(head, struct ferry_wqe_atomic, head);
+	const bool swap = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+	if (wr->num_sge != 1)
+		return NULL;
+	wqe->raddr = htole64(wr->wr.atomic.remote_addr);
+	wqe->rkey = htole32(wr->wr.atomic.rkey);
+	wqe->swap_or_add = htole64(swap ? wr->wr.atomic.swap : wr->wr.atomic.compare_add);
+	wqe->compare = htole64(swap ? wr->wr.atomic.compare_add : 0);
+	return wqe->sge;
+}
+
+static inline struct ferry_sge *ferry_put_ud(struct ferry_wqe_head *head,
+					     const struct ibv_send_wr *wr)
+{
+	struct ferry_wqe_ud *wqe = container_of(head, struct ferry_wqe_ud, head);
+
+	if (!wr->wr.ud.ah)
+		return NULL;
+	wqe->av = to_fah(wr->wr.ud.ah)->av;
+	wqe->dest_qpn = htole32(wr->wr.ud.remote_qpn);
+	wqe->qkey = htole32(wr->wr.ud.remote_qkey);
+	return wqe->sge;
+}
 
 /*
  * Writes what stands between the head and the data and tells where the data go. NULL: the
@@ -133,7 +174,7 @@ static inline struct ferry_sge *ferry_put_remote(struct ferry_wqe_head *head,
 }
 
 /* Writes the WQE of index @pi. */
-static inline int ferry_put_send(struct ferry_qp *qp, uint64_t pi, const struct ibv_send_wr *wr)
+static inline ALWAYS_INLINE int ferry_put_send(struct ferry_qp *qp, uint64_t pi, const struct ibv_send_wr *wr)
 {
 	struct ferry_wq *sq = &qp->sq;
 	const unsigned int send_flags = wr->send_flags;
@@ -177,8 +218,6 @@ static inline int ferry_put_send(struct ferry_qp *qp, uint64_t pi, const struct 
 /* Announces what has been written up to @pi. The lock is held. */
 static inline void ferry_publish_send(struct ferry_wq *sq, uint64_t pi)
 {
-	if (unlikely(pi == sq->pi))
-		return;
 	sq->pi = pi;
 	ferry_fence_work_record();
 	ferry_ring(&sq->bell, sq->bell.base | (uint32_t)pi);
@@ -204,8 +243,6 @@ static inline int ferry_put_recv(struct ferry_wq *rq, uint64_t pi, const struct 
 /* The device reads the record when it has no receive left: nothing to ring. */
 static inline void ferry_publish_recv(struct ferry_wq *rq, uint64_t pi)
 {
-	if (unlikely(pi == rq->pi))
-		return;
 	rq->pi = pi;
 	ferry_fence_work_record();
 	ferry_store64(&rq->bell.slot->db, rq->bell.base | (uint32_t)pi);
@@ -234,8 +271,6 @@ static inline int ferry_put_srq_recv(struct ferry_srq *srq, uint64_t pi,
 
 static inline void ferry_publish_srq_recv(struct ferry_srq *srq, uint64_t pi)
 {
-	if (unlikely(pi == srq->pi))
-		return;
 	srq->pi = pi;
 	ferry_fence_work_record();
 	ferry_store64(&srq->bell.slot->db, srq->bell.base | (uint32_t)pi);

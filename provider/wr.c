@@ -30,7 +30,7 @@ static int ferry_wr_complete(struct ibv_qp_ex *ibqp)
 	struct ferry_wq *sq = &qp->sq;
 	int err = qp->wr_err;
 
-	if (likely(!err))
+	if (likely(!err && qp->wr_pi != sq->pi))
 		ferry_publish_send(sq, qp->wr_pi);
 	ferry_unlock(&sq->lock);
 	return err;
