@@ -61,14 +61,19 @@ nic_socket() { printf '%s/nic%d.%d' "$SOCKETS" "$1" "$2"; }
 start_nic() {
 	local g=$1 n=$2 peer link=loopback
 	local socket
+	local -a raw=()
 	socket=$(nic_socket "$g" "$n")
 	shift 2
 	peer=$(peer_of "$g.nic$n")
 	[ -z "$peer" ] || link=unix:$(end_socket "$g.nic$n"),$(end_socket "$peer")
 	rm -f "$socket" "$(end_socket "$g.nic$n")"
+	if [ "${WANT[raw]}" = yes ]; then
+		raw=(--raw "$SOCKETS/raw$g.$n")
+		[ -p "${raw[1]}" ] || mkfifo "${raw[1]}"
+	fi
 	# shellcheck disable=SC2086
 	"$BUILD/device/ferry-vnic" --socket "$socket" --link "$link" --mac "52:54:00:fe:0$g:0$n" --dma "${WANT[dma]}" \
-		${WANT[nic]} ${WANT[nic$g]} "$@" >>"$LOG/nic$g.$n.log" 2>&1 &
+		${WANT[nic]} ${WANT[nic$g]} "${raw[@]}" "$@" >>"$LOG/nic$g.$n.log" 2>&1 &
 	PID[nic$g.$n]=$!
 	unset "KILLED[nic$g.$n]"
 	appears "$socket" "${PID[nic$g.$n]}"
@@ -105,6 +110,7 @@ stop_nic() {
 nic_device() {
 	local place=
 	[ "${WANT[hotplug]}" = 0 ] || place=",\"id\":\"in-slot$3\",\"bus\":\"slot$3\""
+	[ "${WANT[functions]}" = no ] || place=",\"addr\":\"10.$2\",\"multifunction\":true"
 	printf '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"}%s}' "$(nic_socket "$1" "$2")" "$place"
 }
 

@@ -256,6 +256,24 @@ void ferry_engine_refuse(struct ferry_engine *e, uint32_t nth)
 	e->admin.refuse = each ? 1 : nth;
 }
 
+bool ferry_engine_where_mr(struct ferry_engine *e, uint32_t key, uint64_t *addr)
+{
+	struct mr *mr = table_find(&e->mrs, key);
+
+	if (mr)
+		*addr = region_place(e, &mr->region, mr->offset, 1).addr;
+	return mr;
+}
+
+bool ferry_engine_where_sq(struct ferry_engine *e, uint32_t number, uint64_t *addr)
+{
+	struct qp *qp = qp_find(e, number);
+
+	if (qp)
+		*addr = region_place(e, &qp->sq.ring, 0, 1).addr;
+	return qp;
+}
+
 /* ---------------------------------------------------------------------- from outside */
 
 void ferry_engine_doorbell(struct ferry_engine *e, uint32_t page, uint64_t value)

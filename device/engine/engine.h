@@ -76,4 +76,11 @@ void ferry_engine_unmapped(struct ferry_engine *engine, uint64_t addr, uint64_t 
 #define FERRY_REFUSE_EACH	UINT32_MAX
 void ferry_engine_refuse(struct ferry_engine *engine, uint32_t nth);
 
+/*
+ * For tests: where the host's DMA finds the first byte of an MR (by its key), or of a QP's
+ * send queue. False: there is no such thing.
+ */
+bool ferry_engine_where_mr(struct ferry_engine *engine, uint32_t key, uint64_t *addr);
+bool ferry_engine_where_sq(struct ferry_engine *engine, uint32_t qp, uint64_t *addr);
+
 #endif

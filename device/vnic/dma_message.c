@@ -253,6 +253,20 @@ int dma_message_write(struct dma_message *dma, uint64_t addr, const void *from, 
 	return ret;
 }
 
+int dma_message_flush(struct dma_message *dma)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&dma->lock);
+	while (!ret && dma->posted != dma->done)
+		ret = wait_change(dma);
+	if (!ret)
+		ret = dma->error;
+	dma->error = 0;
+	pthread_mutex_unlock(&dma->lock);
+	return ret;
+}
+
 void dma_message_interrupt(struct dma_message *dma, unsigned int vector)
 {
 	struct dma_deferred *deferred;

@@ -93,6 +93,9 @@ void dma_message_reset(struct dma_message *dma);
 int dma_message_read(struct dma_message *dma, uint64_t addr, void *to, size_t len);
 int dma_message_write(struct dma_message *dma, uint64_t addr, const void *from, size_t len);
 
+/* Waits until the writes posted so far are done. 0, or why one failed; not reported again. */
+int dma_message_flush(struct dma_message *dma);
+
 /* Raises @vector as soon as the writes posted so far are done. */
 void dma_message_interrupt(struct dma_message *dma, unsigned int vector);
 

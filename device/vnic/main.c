@@ -50,6 +50,7 @@ static int run(const struct options *options, const sigset_t *signals)
 		.vectors = options->vectors,
 		.message = options->message,
 		.refuse = options->refuse,
+		.raw = options->raw,
 		.dma_timeout = DMA_TIMEOUT,
 		.impair = options->impaired ? &options->impair : NULL,
 	};

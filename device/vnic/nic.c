@@ -379,6 +379,7 @@ int nic_init(struct nic *nic, const struct nic_config *config)
 		},
 		.message = config->message,
 		.refuse = config->refuse,
+		.raw = config->raw,
 		.irqs = &nic->irqs,
 		.messages = &nic->messages,
 		.link = config->link,

@@ -20,6 +20,7 @@ struct nic_config {
 	unsigned int vectors;
 	bool message;
 	uint32_t refuse;		/* as ferry_engine_refuse() takes it */
+	const char *raw;		/* or NULL */
 	uint64_t dma_timeout;		/* ns, with message */
 	struct link *link;		/* taken over, also when nic_init() fails */
 	struct pcap *pcap;		/* likewise; or NULL */

@@ -42,6 +42,8 @@ static const char usage[] =
 "                        loss=P,dup=P,reorder=P,corrupt=P,seed=N; P as 0.01 or 1%\n"
 "  --refuse N|each       for tests: answer the N-th admin command with an error; each: behind a\n"
 "                        reset the first, behind the next reset the second, and so on\n"
+"  --raw FIFO            read and write any address as this FIFO says, with --dma message,\n"
+"                        for tests of the guest's IOMMU; device/vnic/raw.h has the orders\n"
 "  --verbose             say more\n"
 "  --help, --version\n"
 "\n"
@@ -127,7 +129,7 @@ static bool parse_refuse(const char *text, uint32_t *refuse)
 }
 
 enum { OPT_SOCKET = 256, OPT_LINK, OPT_MAC, OPT_DMA, OPT_VECTORS, OPT_PCAP, OPT_IMPAIR,
-       OPT_REFUSE, OPT_VERBOSE, OPT_HELP, OPT_VERSION };
+       OPT_REFUSE, OPT_RAW, OPT_VERBOSE, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
@@ -138,6 +140,7 @@ static const struct option long_options[] = {
 	{ "pcap", required_argument, NULL, OPT_PCAP },
 	{ "impair", required_argument, NULL, OPT_IMPAIR },
 	{ "refuse", required_argument, NULL, OPT_REFUSE },
+	{ "raw", required_argument, NULL, OPT_RAW },
 	{ "verbose", no_argument, NULL, OPT_VERBOSE },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -157,6 +160,9 @@ static bool take(int option, struct options *o, bool *mac_given)
 		return true;
 	case OPT_PCAP:
 		o->pcap = optarg;
+		return true;
+	case OPT_RAW:
+		o->raw = optarg;
 		return true;
 	case OPT_VERBOSE:
 		o->verbose = true;
@@ -210,6 +216,10 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 	}
 	if (!o->socket || !*o->socket) {
 		log_error("no --socket PATH");
+		goto hint;
+	}
+	if (o->raw && !o->message) {
+		log_error("--raw goes with --dma message: else no IOMMU sees what it does");
 		goto hint;
 	}
 	if (!mac_given)

@@ -17,6 +17,7 @@ struct options {
 	uint8_t mac[6];
 	unsigned int vectors;
 	uint32_t refuse;		/* as ferry_engine_refuse() takes it */
+	const char *raw;		/* or NULL */
 	struct impair_config impair;
 };
 

@@ -54,6 +54,7 @@ int shard_init(struct shard *shard, const struct shard_config *config)
 	shard->poll = engine.poll;
 	shard->irqs = config->irqs;
 	shard->messages = config->messages;
+	shard->raw.fd = -1;
 	shard->now = clock_now();
 	dma_init(&shard->dma);
 	ether_init(&shard->ether, config->link, config->pcap, config->impair, deliver_frame, shard);
@@ -74,6 +75,8 @@ int shard_init(struct shard *shard, const struct shard_config *config)
 		goto fail;
 	}
 	ferry_engine_refuse(shard->engine, config->refuse);
+	if (config->raw && raw_open(&shard->raw, config->raw))
+		goto fail;
 	return 0;
 
 fail:
@@ -94,6 +97,7 @@ void shard_destroy(struct shard *shard)
 	if (shard->wake_fd >= 0)
 		close(shard->wake_fd);
 	sem_destroy(&shard->work_done);
+	raw_close(&shard->raw);
 	ether_close(&shard->ether);
 	dma_clear(&shard->dma);
 }
@@ -340,6 +344,7 @@ static uint64_t run(struct shard *shard)
 		log_stats(shard);
 	did |= take_queue(shard);
 	did |= take_link(shard);
+	did |= raw_take(shard);
 	deadline = run_engine(shard);
 	shard->busy = did || !deadline;
 	if (shard->busy)
@@ -354,6 +359,7 @@ static void block(struct shard *shard, uint64_t now, uint64_t until)
 	struct pollfd fds[] = {
 		{ .fd = shard->wake_fd, .events = POLLIN },
 		{ .fd = shard->ether.link->fd, .events = POLLIN },
+		{ .fd = shard->raw.fd, .events = POLLIN },
 	};
 	struct timespec ts = clock_timespec(until > now ? until - now : 0);
 	eventfd_t count;
@@ -365,7 +371,7 @@ static void block(struct shard *shard, uint64_t now, uint64_t until)
 	    !atomic_load_explicit(&shard->work, memory_order_relaxed) &&
 	    !atomic_load_explicit(&shard->stats_asked, memory_order_relaxed) &&
 	    !atomic_load_explicit(&shard->stop, memory_order_relaxed))
-		ppoll(fds, 2, until == UINT64_MAX ? NULL : &ts, NULL);
+		ppoll(fds, 3, until == UINT64_MAX ? NULL : &ts, NULL);
 	atomic_store_explicit(&shard->waiting, false, memory_order_relaxed);
 	if (fds[0].revents)
 		eventfd_read(shard->wake_fd, &count);

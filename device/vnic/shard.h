@@ -18,6 +18,7 @@
 #include "engine.h"
 #include "irq.h"
 #include "queue.h"
+#include "raw.h"
 #include "ether.h"
 
 /* Run by the shard, between two calls of the engine. */
@@ -27,6 +28,7 @@ struct shard_config {
 	struct ferry_engine_config engine;
 	bool message;			/* DMA by messages */
 	uint32_t refuse;		/* as ferry_engine_refuse() takes it */
+	const char *raw;		/* a FIFO, see raw.h; or NULL */
 	struct irq_table *irqs;
 	struct dma_message *messages;	/* with message */
 	struct link *link;		/* taken over, also when shard_init() fails */
@@ -69,6 +71,7 @@ struct shard {
 	/* The shard's own. */
 	struct dma_table dma;
 	struct ether ether;
+	struct raw raw;
 	bool carrier;			/* what the engine was told */
 	bool awake;			/* likewise, with poll */
 	uint64_t now;
