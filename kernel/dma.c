@@ -59,7 +59,7 @@ static const struct kernel_param_ops ferry_isolation_mode_ops = {
 };
 module_param_cb(isolation, &ferry_isolation_mode_ops, NULL, 0644);
 MODULE_PARM_DESC(isolation,
-		 "keep the device from memory it was not given, by an IOMMU: auto (where there is one, the default), required (do not bind without), off (leave it to the kernel's DMA API). For devices bound from then on");
+		 "keep devices from memory they were not given, by an IOMMU: auto (where there is one; default), required (bind no other), off (leave that to the DMA API)");
 
 /* ------------------------------------------------------------------------ the regime */
 

@@ -54,6 +54,7 @@ bool ferry_isolation_api_translates(struct device *d)
 
 /* ------------------------------------------------------------------ interrupt pages */
 
+#ifdef CONFIG_RISCV
 static int ferry_isolation_map_msi(struct ferry_isolation *iso, phys_addr_t page)
 {
 	unsigned long index = PHYS_PFN(page);
@@ -63,14 +64,13 @@ static int ferry_isolation_map_msi(struct ferry_isolation *iso, phys_addr_t page
 	err = mtree_insert(&iso->space, index, iso, GFP_KERNEL);
 	if (err)
 		return err;
-	/* A kernel that maps interrupt pages by itself has done so. */
+	/* A kernel that maps interrupt pages by itself has done so when the domain was attached. */
 	if (iommu_iova_to_phys(iso->domain, page) == page)
 		return 0;
 	return iommu_map(iso->domain, page, page, PAGE_SIZE,
 			 IOMMU_WRITE | IOMMU_MMIO | IOMMU_NOEXEC, GFP_KERNEL);
 }
 
-#ifdef CONFIG_RISCV
 static int ferry_isolation_map_interrupts(struct ferry_isolation *iso)
 {
 	const struct imsic_global_config *imsic = imsic_get_global_config();
@@ -97,7 +97,7 @@ static int ferry_isolation_map_interrupts(struct ferry_isolation *iso)
 
 /* --------------------------------------------------------------------- life and death */
 
-/* The upper half of what the IOMMU takes: memory and interrupt pages are in the lower one. */
+/* The upper half of what the IOMMU takes: away from where memory and devices are. */
 static int ferry_isolation_init_space(struct ferry_isolation *iso)
 {
 	const struct iommu_domain_geometry *geometry = &iso->domain->geometry;
@@ -118,13 +118,19 @@ static int ferry_isolation_attach(struct ferry_isolation *iso)
 		return PTR_ERR(iso->domain);
 	err = ferry_isolation_init_space(iso);
 	if (!err)
-		err = ferry_isolation_map_interrupts(iso);
-	if (!err)
 		err = iommu_attach_group(iso->domain, iso->group);
-	if (err) {
-		iommu_domain_free(iso->domain);
-		mtree_destroy(&iso->space);
-	}
+	if (err)
+		goto err_domain;
+	err = ferry_isolation_map_interrupts(iso);
+	if (err)
+		goto err_group;
+	return 0;
+
+err_group:
+	iommu_detach_group(iso->domain, iso->group);
+err_domain:
+	iommu_domain_free(iso->domain);
+	mtree_destroy(&iso->space);
 	return err;
 }
 
@@ -147,8 +153,8 @@ struct ferry_isolation *ferry_isolate(struct device *d, bool coherent)
 		return ERR_PTR(-ENOMEM);
 	iso->d = d;
 	/*
-	 * With this right an IOMMU that knows memory types takes them from here, not from the
-	 * memory: cached and snooped, or, without it, neither.
+	 * An IOMMU that knows memory types (Svpbmt) takes them from its own entries: cached with
+	 * this right, non-cached without.
 	 */
 	iso->prot = coherent ? IOMMU_CACHE : 0;
 	iso->group = iommu_group_get(d);
@@ -174,7 +180,7 @@ err_iso:
 	return ERR_PTR(err);
 }
 
-/* The device does no DMA any more: it is back where the kernel wants it, which may be everywhere. */
+/* The device does no DMA any more: where the kernel puts it now, it may reach everything. */
 void ferry_isolation_end(struct ferry_isolation *iso)
 {
 	iommu_detach_group(iso->domain, iso->group);

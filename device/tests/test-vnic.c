@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -17,6 +18,7 @@
 #include "log.h"
 #include "options.h"
 #include "pcap.h"
+#include "raw.h"
 #include "rng.h"
 #include "tap.h"
 
@@ -434,6 +436,26 @@ static enum options_result parse(const char *line, struct options *options)
 	return options_parse(argc, argv, options);
 }
 
+static void test_raw(void)
+{
+	char path[] = "/tmp/raw.XXXXXX", fifo[32];
+	struct raw raw;
+	int fd;
+
+	log_quiet(true);
+	fd = mkstemp(path);
+	need(fd >= 0);
+	need(raw_open(&raw, "/nonexistent/fifo") && raw.fd < 0);
+	need(raw_open(&raw, path) && raw.fd < 0);
+	snprintf(fifo, sizeof(fifo), "%s.f", path);
+	need_eq(mkfifo(fifo, 0600), 0);
+	need_eq(raw_open(&raw, fifo), 0);
+	raw_close(&raw);
+	need(raw.fd < 0);
+	unlink(fifo);
+	unlink(path);
+}
+
 static void test_options(void)
 {
 	static const char *bad[] = {
@@ -443,6 +465,7 @@ static void test_options(void)
 		"--socket s --mac 1:2:3:4:5:6",
 		"--socket s --mac 01:00:00:00:00:01", "--socket s --mac 00:00:00:00:00:00",
 		"--socket s --mac 02:00:00:00:00:0g", "--socket s --impair loss",
+		"--socket s --raw f", "--socket s --dma direct --raw f",
 	};
 	struct options o, other;
 	size_t i;
@@ -457,11 +480,11 @@ static void test_options(void)
 	need_eq(parse("--socket /run/t", &other), OPTIONS_RUN);
 	need(memcmp(o.mac, other.mac, 6));
 	need_eq(parse("--socket s --dma message --vectors 7 --mac 02:aa:bb:cc:dd:ee --refuse 3 "
-		      "--impair loss=1%,seed=9 --pcap f --verbose --link tap:t0", &o),
+		      "--impair loss=1%,seed=9 --pcap f --verbose --raw r --link tap:t0", &o),
 		OPTIONS_RUN);
 	need(o.message && o.vectors == 7 && o.refuse == 3 && o.impaired && o.verbose);
 	need(!memcmp(o.mac, "\x02\xaa\xbb\xcc\xdd\xee", 6) && o.impair.seed == 9);
-	need(!strcmp(o.pcap, "f") && !strcmp(o.link, "tap:t0"));
+	need(!strcmp(o.pcap, "f") && !strcmp(o.raw, "r") && !strcmp(o.link, "tap:t0"));
 	need_eq(parse("--socket s --refuse each", &o), OPTIONS_RUN);
 	need_eq(o.refuse, FERRY_REFUSE_EACH);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -476,6 +499,7 @@ static const struct tap_test tests[] = {
 	TAP_TEST(test_link_unix, "unix link: nobody there, full, stopped, gone and back"),
 	TAP_TEST(test_link_refused, "links that cannot be are refused"),
 	TAP_TEST(test_pcap, "capture files"),
+	TAP_TEST(test_raw, "raw accesses are ordered by a FIFO and nothing else"),
 	TAP_TEST(test_options, "options"),
 };
 
