@@ -8,6 +8,7 @@ TARGETS := \
 	"check-all:the same, with all that takes long, and Linux 6.12" \
 	"shell:a guest with the NIC, driver and tools, to play with" \
 	"bench:Ferry beside Soft-RoCE in one guest" \
+	"count:instructions, fences and cache-block operations of post and poll" \
 	"bench-engine:the engine alone, at full speed" \
 	"measure:what RDMA costs on this machine, with any NIC" \
 	"build:build everything for GUEST" \
@@ -16,13 +17,13 @@ TARGETS := \
 	"clean:remove what was built here (the cache stays)" \
 	"help:this list"
 
-.PHONY: run check check-all shell bench bench-engine measure build modules update clean help
+.PHONY: run check check-all shell bench bench-engine count measure build modules update clean help
 
 help:
 	@printf 'GUEST=riscv64 (default) or x86_64 chooses the guest.\n\n'
 	@for target in $(TARGETS); do printf 'make %-12s %s\n' "$${target%%:*}" "$${target#*:}"; done
 
-run check shell bench measure build update:
+run check shell bench count measure build update:
 	@scripts/$@
 check-all:
 	@scripts/check --all
