@@ -1,3 +1,4 @@
+	[ "${CHECKER:-no}" = no ] || coherence symbols
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=sh
 #
@@ -8,6 +9,9 @@ TESTS=0
 COMPLETE=
 FAILED=0
 RUN_LIMIT=${RUN_LIMIT:-60}
+
+# Before a module is loaded, and once more when ours is: the checker names places in the kernel.
+[ "${CHECKER:-no}" = no ] || coherence symbols
 
 # ---------------------------------------------------------------- results
 

@@ -64,6 +64,7 @@ start_nic() {
 	local -a raw=()
 	socket=$(nic_socket "$g" "$n")
 	shift 2
+	[ "${WANT[checker]}" = no ] || set -- --coherence-shadow "$SOCKETS/shadow$g" "$@"
 	peer=$(peer_of "$g.nic$n")
 	[ -z "$peer" ] || link=unix:$(end_socket "$g.nic$n"),$(end_socket "$peer")
 	rm -f "$socket" "$(end_socket "$g.nic$n")"
@@ -161,6 +162,19 @@ add_slots() {
 	done
 }
 
+# coherence_plugin GUEST: its argument, with all programs whose places are to be named.
+coherence_plugin() {
+	local user file
+	user=$BUILD/$GUEST-$(userland_of "$GUEST_KERNEL")
+	printf '%s,shadow=%s,log=%s,suppress=%s,size=%d' "$BUILD/plugins/coherence.so" "$SOCKETS/shadow$1" "${LOG//,/,,}/coherence$1.log" \
+		"$TOP/qemu-tests/plugin/suppressions" "$(numfmt --from=iec "${WANT[memory]}")"
+	for file in "$user"/rdma-core/lib/libferry-*.so "$user"/programs/* "/env/userland-${user##*/}"/usr/lib/*/{libibverbs.so.1,librdmacm.so.1,libc.so.6} \
+		"/env/userland-${user##*/}"/usr/bin/{ib_*,ibv_*}; do
+		printf ',object=%s' "$file"
+	done
+	[ "${WANT[checker]}" != stall ] || printf ',stall=200'
+}
+
 start_guest() {
 	local g=$1 n peer port kernel=/env/kernel-$GUEST-$GUEST_KERNEL append
 	append="console=ttyS0 quiet panic=-1 ${WANT[append]}"
@@ -168,6 +182,7 @@ start_guest() {
 	[ "${WANT[coherent]}" = yes ] || ARGUMENTS+=(-dtb "$(non_coherent_tree)")
 	[ "${WANT[reboot]}" = yes ] || ARGUMENTS+=(-no-reboot)
 	[ -z "${WANT[plugin]}" ] || ARGUMENTS+=(-plugin "$BUILD/plugins/${WANT[plugin]}")
+	[ "${WANT[checker]}" = no ] || ARGUMENTS+=(-plugin "$(coherence_plugin "$g")")
 
 	ARGUMENTS+=(-device virtio-serial-pci)
 	for port in out kmsg ctl qmp; do

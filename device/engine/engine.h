@@ -83,4 +83,15 @@ void ferry_engine_refuse(struct ferry_engine *engine, uint32_t nth);
 bool ferry_engine_where_mr(struct ferry_engine *engine, uint32_t key, uint64_t *addr);
 bool ferry_engine_where_sq(struct ferry_engine *engine, uint32_t qp, uint64_t *addr);
 
+/* What a DMA address belongs to, and which QP is being served: for messages. Slow. */
+struct ferry_where {
+	const char *what;	/* "MR", "SQ", ... */
+	uint32_t number;	/* of that; of an SQ or RQ the QP's */
+	uint32_t qp;		/* 0: none */
+};
+
+void ferry_engine_where(struct ferry_engine *engine, uint64_t addr, struct ferry_where *where);
+/* The QP alone; 0: none. */
+uint32_t ferry_engine_serves(const struct ferry_engine *engine);
+
 #endif

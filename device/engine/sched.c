@@ -43,7 +43,9 @@ void sched_run(struct ferry_engine *e, uint64_t budget)
 
 		list_del(&qp->active);
 		e->worked = true;
+		e->visited = qp;
 		sched_visit(e, qp);
+		e->visited = NULL;
 		if (qp->work)
 			list_add_tail(&e->active, &qp->active);
 		else

@@ -64,6 +64,7 @@ struct ferry_engine {
 	uint64_t spent;		/* bytes that QPs were charged for */
 
 	struct list active;	/* struct qp, in turn */
+	struct qp *visited;	/* the one at work, or NULL: for ferry_engine_where() */
 	struct list record_pages; /* all of them, for the scan */
 	struct list staged;	/* struct cq: stage_link */
 	struct wheel wheel;

@@ -51,6 +51,7 @@ static int run(const struct options *options, const sigset_t *signals)
 		.message = options->message,
 		.refuse = options->refuse,
 		.raw = options->raw,
+		.shadow = options->shadow,
 		.dma_timeout = DMA_TIMEOUT,
 		.impair = options->impaired ? &options->impair : NULL,
 	};

@@ -25,6 +25,7 @@ struct nic_config {
 	struct link *link;		/* taken over, also when nic_init() fails */
 	struct pcap *pcap;		/* likewise; or NULL */
 	const struct impair_config *impair;	/* or NULL */
+	const char *shadow;		/* path of a coherence shadow, or NULL */
 };
 
 struct nic {
@@ -34,6 +35,7 @@ struct nic {
 	struct dma_message messages;
 	struct shard shard;
 	uint8_t msix_table[16 * VNIC_MAX_VECTORS];
+	const char *shadow_path;	/* or NULL */
 };
 
 /* 0, or -1 after an error line. The shard's thread is not started yet. */

@@ -44,6 +44,9 @@ static const char usage[] =
 "                        reset the first, behind the next reset the second, and so on\n"
 "  --raw FIFO            read and write any address as this FIFO says, with --dma message,\n"
 "                        for tests of the guest's IOMMU; device/vnic/raw.h has the orders\n"
+"  --coherence-shadow FILE\n"
+"                        tell each access to memory to the coherence checker, which has made\n"
+"                        FILE: see doc/coherence-checker.md\n"
 "  --verbose             say more\n"
 "  --help, --version\n"
 "\n"
@@ -129,7 +132,7 @@ static bool parse_refuse(const char *text, uint32_t *refuse)
 }
 
 enum { OPT_SOCKET = 256, OPT_LINK, OPT_MAC, OPT_DMA, OPT_VECTORS, OPT_PCAP, OPT_IMPAIR,
-       OPT_REFUSE, OPT_RAW, OPT_VERBOSE, OPT_HELP, OPT_VERSION };
+       OPT_REFUSE, OPT_RAW, OPT_SHADOW, OPT_VERBOSE, OPT_HELP, OPT_VERSION };
 
 static const struct option long_options[] = {
 	{ "socket", required_argument, NULL, OPT_SOCKET },
@@ -141,6 +144,7 @@ static const struct option long_options[] = {
 	{ "impair", required_argument, NULL, OPT_IMPAIR },
 	{ "refuse", required_argument, NULL, OPT_REFUSE },
 	{ "raw", required_argument, NULL, OPT_RAW },
+	{ "coherence-shadow", required_argument, NULL, OPT_SHADOW },
 	{ "verbose", no_argument, NULL, OPT_VERBOSE },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -163,6 +167,9 @@ static bool take(int option, struct options *o, bool *mac_given)
 		return true;
 	case OPT_RAW:
 		o->raw = optarg;
+		return true;
+	case OPT_SHADOW:
+		o->shadow = optarg;
 		return true;
 	case OPT_VERBOSE:
 		o->verbose = true;
@@ -220,6 +227,10 @@ enum options_result options_parse(int argc, char **argv, struct options *o)
 	}
 	if (o->raw && !o->message) {
 		log_error("--raw goes with --dma message: else no IOMMU sees what it does");
+		goto hint;
+	}
+	if (o->shadow && o->message) {
+		log_error("--coherence-shadow needs --dma direct: behind an IOMMU addresses are not those of memory");
 		goto hint;
 	}
 	if (!mac_given)

@@ -11,6 +11,7 @@ struct options {
 	const char *socket;
 	const char *link;
 	const char *pcap;		/* or NULL */
+	const char *shadow;		/* likewise */
 	bool message;
 	bool impaired;
 	bool verbose;

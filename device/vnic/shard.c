@@ -100,6 +100,7 @@ void shard_destroy(struct shard *shard)
 	raw_close(&shard->raw);
 	ether_close(&shard->ether);
 	dma_clear(&shard->dma);
+	shadow_close(shard->shadow);
 }
 
 /* ------------------------------------------------------------- from other threads */

@@ -20,6 +20,7 @@
 #include "queue.h"
 #include "raw.h"
 #include "ether.h"
+#include "shadow.h"
 
 /* Run by the shard, between two calls of the engine. */
 typedef void (*shard_work)(void *arg);
@@ -70,6 +71,7 @@ struct shard {
 
 	/* The shard's own. */
 	struct dma_table dma;
+	struct shadow *shadow;		/* or NULL: see shadow.h */
 	struct ether ether;
 	struct raw raw;
 	bool carrier;			/* what the engine was told */

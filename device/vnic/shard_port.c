@@ -7,11 +7,12 @@
 #include "log.h"
 #include "shard.h"
 
+/* With a shadow nothing is mapped: the engine makes each access by the two below. */
 static void *port_map(void *ctx, uint64_t addr, uint64_t len, bool write)
 {
 	struct shard *shard = ctx;
 
-	if (shard->message || !shard_may_access_memory(shard))
+	if (shard->message || shard->shadow || !shard_may_access_memory(shard))
 		return NULL;
 	return dma_lookup(&shard->dma, addr, len, write ? DMA_READ | DMA_WRITE : DMA_READ);
 }
@@ -19,11 +20,15 @@ static void *port_map(void *ctx, uint64_t addr, uint64_t len, bool write)
 static int port_read(void *ctx, uint64_t addr, void *to, size_t len)
 {
 	struct shard *shard = ctx;
+	int ret;
 
 	if (!shard_may_access_memory(shard))
 		return -EPERM;
-	return shard->message ? dma_message_read(shard->messages, addr, to, len) :
-				dma_read(&shard->dma, addr, to, len);
+	ret = shard->message ? dma_message_read(shard->messages, addr, to, len) :
+			       dma_read(&shard->dma, addr, to, len);
+	if (shard->shadow && !ret)
+		shadow_reads(shard->shadow, addr, len);
+	return ret;
 }
 
 static int port_write(void *ctx, uint64_t addr, const void *from, size_t len)
@@ -32,6 +37,8 @@ static int port_write(void *ctx, uint64_t addr, const void *from, size_t len)
 
 	if (!shard_may_access_memory(shard))
 		return -EPERM;
+	if (shard->shadow)
+		shadow_writes(shard->shadow, addr, len);
 	return shard->message ? dma_message_write(shard->messages, addr, from, len) :
 				dma_write(&shard->dma, addr, from, len);
 }

@@ -53,6 +53,8 @@ struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb
 /* Copies the encoding, up to @len bytes, and tells how many those were. */
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t len);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+/* Where the host has it; NULL if not in RAM. */
+void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
 
 /* Only in a memory callback. */
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
@@ -63,6 +65,7 @@ bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 
 /* Of the vCPU whose callback runs. */
 bool qemu_plugin_translate_vaddr(uint64_t vaddr, uint64_t *paddr);
+bool qemu_plugin_read_memory_vaddr(uint64_t vaddr, GByteArray *data, size_t len);
 bool qemu_plugin_write_memory_vaddr(uint64_t vaddr, GByteArray *data);
 /* 0 is success. */
 int qemu_plugin_read_memory_hwaddr(uint64_t paddr, GByteArray *data, size_t len);

@@ -41,7 +41,10 @@ enum cbo insn_cbo(uint32_t word);
 enum mark {
 	MARK_BEGIN = 0x7f1,		/* count from here on */
 	MARK_END = 0x7f2,		/* what was counted goes to where REG points */
-	MARK_STATE = 0x7f3,		/* the state of the line that REG points into, stored there */
+	MARK_SYMBOLS = 0x7f3,		/* REG points to where kallsyms is, and how long: two words */
+	MARK_FOUND = 0x7f4,		/* what was found goes to where REG points: a word an event */
+	MARK_DEVICE_READ = 0x7f5,	/* as if a device read the line that REG points into */
+	MARK_DEVICE_WRITE = 0x7f6,
 	MARK_NONE = 0,
 };
 
