@@ -212,8 +212,10 @@ fill_root() {
 	local suite=$1 dir=$2 setting options=() include
 	while read -r setting; do options+=(--aptopt="$setting"); done < <(apt_settings "$suite")
 	include=$(tr -s ' \t\n' , <<<"$ROOT_PACKAGES")
-	sources "$suite" deb | mmdebstrap --mode=root --variant=apt --architectures=amd64,riscv64 "${options[@]}" \
-		--include="$include" "$suite" "$dir"
+	# In namespaces of its own, so that nothing it mounts or starts outlives it, however it ends.
+	sources "$suite" deb |
+		unshare --mount --propagation private --pid --fork --kill-child mmdebstrap --mode=root --variant=apt \
+			--architectures=amd64,riscv64 "${options[@]}" --include="$include" "$suite" "$dir"
 }
 
 # ---------------------------------------------------------------- kernel
