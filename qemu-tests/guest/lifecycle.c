@@ -121,7 +121,7 @@ static void test_largest_cq(const void *arg)
 /* The last byte of a large region is as good as the first. */
 static void test_large_mr(const void *arg)
 {
-	static const size_t sizes[] = { 1 << 20, (2 << 20) + 4096, 64 << 20, (160 << 20) + 12288 };
+	static const size_t sizes[] = { 1 << 20, (2 << 20) + 4096, 64 << 20, (256 << 20) + 12288 };
 	struct rig_attr attr = rig_defaults();
 	struct region large;
 	struct ibv_send_wr wr;
@@ -239,6 +239,33 @@ static void test_thousands(const void *arg)
 	crowd_destroy(&crowd);
 	need_ok(ibv_close_device(ctx));
 	tap_note("%u QPs, CQs and MRs at once", crowd.count);
+}
+
+#define PROMISED_CONTEXTS	8	/* as one may have only so much memory, and so many records */
+
+/* As many QPs and CQs as the device says it has; the netdev may have taken a few. */
+static void test_promised(const void *arg)
+{
+	struct ibv_context *ctx[PROMISED_CONTEXTS];
+	struct crowd crowd[PROMISED_CONTEXTS] = {};
+	struct ibv_device_attr device;
+	unsigned int i, total = 0;
+
+	(void)arg;
+	for (i = 0; i < PROMISED_CONTEXTS; i++) {
+		ctx[i] = open_device();
+		need_ok(ibv_query_device(ctx[i], &device));
+		need(device.max_qp >= 16384 && device.max_cq >= 16384);
+		crowd[i].count = device.max_qp / PROMISED_CONTEXTS - 1;
+		total += crowd[i].count;
+		crowd_create(&crowd[i], ctx[i]);
+	}
+	for (i = 0; i < PROMISED_CONTEXTS; i++) {
+		crowd_check(&crowd[i]);
+		crowd_destroy(&crowd[i]);
+		need_ok(ibv_close_device(ctx[i]));
+	}
+	tap_note("%u QPs, CQs and MRs at once", total);
 }
 
 /* A number is not given out again at once: something may still refer to the old one. */
@@ -694,6 +721,7 @@ static const struct tap_test tests[] = {
 	TEST("largest CQ", test_largest_cq),
 	TEST("large MRs", test_large_mr),
 	TEST("thousands of objects", test_thousands, .seconds = 600),
+	TEST("as many as promised", test_promised, .seconds = 600),
 	TEST("numbers are not reused at once", test_numbers),
 	TEST("threads create and destroy", test_threads, .seconds = 300),
 	TEST("threads open and close", test_open),

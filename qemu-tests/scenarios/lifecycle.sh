@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# timeout: 600
+# timeout: 1200
 #
 # Objects come and go, programs are killed and hostile, and nothing is left behind.
 
