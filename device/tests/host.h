@@ -159,6 +159,7 @@ struct host_mr_spec {
 	uint8_t access;
 	unsigned int block_shift; /* 0: 12 */
 	bool two_level;		/* even where the list would fit inline */
+	bool assist;		/* FERRY_MR_ASSIST */
 	struct host_mr *over;	/* whose blocks it names once more; NULL: it has its own */
 };
 

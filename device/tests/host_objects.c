@@ -591,6 +591,7 @@ struct host_mr *host_mr_create(const struct host_mr_spec *spec)
 		.create_mr.head.opcode = htole16(FERRY_ADMIN_CREATE_MR),
 		.create_mr.pd = htole32(spec->pd->number),
 		.create_mr.access = spec->access,
+		.create_mr.flags = spec->assist ? FERRY_MR_ASSIST : 0,
 		.create_mr.iova = htole64(spec->iova),
 		.create_mr.length = htole64(spec->length),
 		.create_mr.offset = htole64(spec->offset),
