@@ -8,6 +8,7 @@ TARGETS := \
 	"check-all:the same, with all that takes long, and Linux 6.12" \
 	"shell:a guest with the NIC, driver and tools, to play with" \
 	"bench:Ferry beside Soft-RoCE in one guest" \
+	"check-coherence:non-coherent hosts, and omissions that must be found" \
 	"count:instructions, fences and cache-block operations of post and poll" \
 	"bench-engine:the engine alone, at full speed" \
 	"measure:what RDMA costs on this machine, with any NIC" \
@@ -17,13 +18,13 @@ TARGETS := \
 	"clean:remove what was built here (the cache stays)" \
 	"help:this list"
 
-.PHONY: run check check-all shell bench bench-engine count measure build modules update clean help
+.PHONY: run check check-all shell bench bench-engine count check-coherence measure build modules update clean help
 
 help:
 	@printf 'GUEST=riscv64 (default) or x86_64 chooses the guest.\n\n'
-	@for target in $(TARGETS); do printf 'make %-12s %s\n' "$${target%%:*}" "$${target#*:}"; done
+	@for target in $(TARGETS); do printf 'make %-15s %s\n' "$${target%%:*}" "$${target#*:}"; done
 
-run check shell bench count measure build update:
+run check check-coherence shell bench count measure build update:
 	@scripts/$@
 check-all:
 	@scripts/check --all
