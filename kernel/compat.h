@@ -55,6 +55,18 @@ static inline int _ib_respond_udata(struct ib_udata *udata, const void *src, siz
 	return 0;
 }
 #define ib_respond_udata(udata, resp) _ib_respond_udata(udata, &(resp), sizeof(resp))
+
+static inline int _ib_copy_validate_udata_in(struct ib_udata *udata, void *req, size_t size,
+					     size_t least)
+{
+	if (udata->inlen < least)
+		return -EINVAL;
+	if (udata->inlen > size && !ib_is_udata_cleared(udata, size, udata->inlen - size))
+		return -EOPNOTSUPP;
+	return ib_copy_from_udata(req, udata, min(size, udata->inlen));
+}
+#define ib_copy_validate_udata_in(udata, req, last) \
+	_ib_copy_validate_udata_in(udata, &(req), sizeof(req), offsetofend(typeof(req), last))
 #endif
 
 /* Moved from ib_umem.h in 7.x, and in some stable releases of older ones. */
