@@ -80,11 +80,13 @@ else
 	run "its address is not the physical one" test "$place" != "$mr_page"
 fi
 is "an MR can be read" "$(raw read "$place")" $pattern
-out_of_reach "the page behind an MR" read "$(add "$place" 4096)"
-if [ $regime != direct ]; then
-	out_of_reach "the MR's page by its physical address" read "$mr_page"
-	out_of_reach "the page behind an MR" write "$(add "$place" 4096)" $mark
+if [ $regime = translated ]; then
+	skip "the page behind an MR is refused" "the DMA API leaves no gap: it may be another mapping of this NIC"
+else
+	out_of_reach "the page behind an MR" read "$(add "$place" 4096)"
 fi
+[ $regime != isolated ] || out_of_reach "the page behind an MR" write "$(add "$place" 4096)" $mark
+[ $regime = direct ] || out_of_reach "the MR's page by its physical address" read "$mr_page"
 is "the MR is deregistered" "$(ask dereg)" "done"
 is "the NIC has forgotten it" "$(raw mr "$key")" none
 out_of_reach "an MR's page after dereg" read "$place"
