@@ -301,14 +301,16 @@ static void need_end(pid_t pid)
 	need_that(WIFEXITED(status), "the process was ended by signal %d", WTERMSIG(status));
 }
 
-/* Destroying may be refused halfway; the end of the process must then do the rest. */
-static void test_destroy(const void *arg)
+/*
+ * A process for each fault, in what it does before its end or in what the kernel does then;
+ * either may be refused halfway, and the end of the process must do the rest.
+ */
+static void each_in_a_process(bool undo)
 {
 	struct belongings own;
 	unsigned int nth;
 	pid_t pid;
 
-	(void)arg;
 	for (nth = 1; nth <= MANY_FAULTS; nth++) {
 		pid = fork();
 		need(pid >= 0);
@@ -316,7 +318,8 @@ static void test_destroy(const void *arg)
 			injector_open();
 			make_first(&own, STEPS);
 			arm(nth);
-			undo_first(&own, STEPS);
+			if (undo)
+				undo_first(&own, STEPS);
 			_exit(0);
 		}
 		need_end(pid);
@@ -324,26 +327,17 @@ static void test_destroy(const void *arg)
 	need_device();
 }
 
+static void test_destroy(const void *arg)
+{
+	(void)arg;
+	each_in_a_process(true);
+}
+
 /* The kernel cleans up after a process, and an allocation fails in the middle of that. */
 static void test_exit(const void *arg)
 {
-	struct belongings own;
-	unsigned int nth;
-	pid_t pid;
-
 	(void)arg;
-	for (nth = 1; nth <= MANY_FAULTS; nth++) {
-		pid = fork();
-		need(pid >= 0);
-		if (!pid) {
-			injector_open();
-			make_first(&own, STEPS);
-			arm(nth);
-			_exit(0);
-		}
-		need_end(pid);
-	}
-	need_device();
+	each_in_a_process(false);
 }
 
 /* ------------------------------------------------------------------------------- netdev */
