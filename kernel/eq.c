@@ -205,10 +205,8 @@ int ferry_eqs_request(struct ferry_dev *dev)
 
 	want = min3(want, ferry_read(dev, FERRY_REG_VECTORS), (unsigned int)FERRY_EQS_MAX);
 	got = pci_alloc_irq_vectors(pdev, 1, max(want, 1u), PCI_IRQ_MSIX);
-	if (got < 0) {
-		dev_err(&pdev->dev, "no MSI-X on this host (%d): the device needs it\n", got);
-		return got;
-	}
+	if (got < 0)
+		return dev_err_probe(&pdev->dev, got, "no MSI-X, which the device needs\n");
 	dev->eqs = kcalloc(got, sizeof(*dev->eqs), GFP_KERNEL);
 	if (!dev->eqs) {
 		err = -ENOMEM;
