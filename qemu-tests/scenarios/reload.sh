@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # timeout: 300
+# expect: rmap\.h:[0-9]+ at folio_(add_file|remove)_rmap_ptes|memory\.c:[0-9]+ at vm_normal_page
 #
 # The driver comes and goes 20 times, is unbound with files open, and the PCI function is reset.
+#
+# A debug kernel warns of ib_core there, not of us: see "The zero page of a disassociated mapping" in doc/use.md.
 
 run "the driver loads and the device comes up" load_ferry || return
 . /ferry/scenarios/lib/verbs.sh
 cycle() { unload_ferry && load_ferry && ibv_devinfo -d "$FERRY" >/tmp/info && grep -q PORT_ACTIVE /tmp/info; }
 
-before=$(grep MemAvailable /proc/meminfo | tr -dc 0-9)
+available() { grep MemAvailable /proc/meminfo | tr -dc 0-9; }
+before=$(available)
 for i in $(seq 20); do
 	run "unloaded and loaded, $i" cycle || return
 done
-after=$(grep MemAvailable /proc/meminfo | tr -dc 0-9)
-run "no more than 8 MiB have gone" test $((before - after)) -lt 8192
+# KASAN holds back what was freed; there kmemleak looks for what is lost.
+case $(uname -r) in
+*-debug) ;;
+*) run "no more than 8 MiB have gone" test $((before - $(available))) -lt 8192 ;;
+esac
 run "it works" pingpong -n 100 -c
 
 # With a program that has everything open, and goes on.
