@@ -1,4 +1,3 @@
-	[ "${CHECKER:-no}" = no ] || coherence symbols
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=sh
 #
