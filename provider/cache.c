@@ -88,6 +88,7 @@ int ferry_cache_init(struct ferry_context *ctx, uint32_t line)
 		return ENOMEM;
 	cache->line = line;
 	cache->user = ferry_user_line() == line;
+	cache->ends = 1;
 	for (i = 0; i <= FERRY_BOUNCE_SHIFT_MAX; i++)
 		list_head_init(&cache->blocks[i]);
 	list_head_init(&cache->memory);

@@ -28,9 +28,20 @@ struct ferry_region {
 #define FERRY_BOUNCE_SHIFT_MIN	7
 #define FERRY_BOUNCE_SHIFT_MAX	20
 
+/* The MRs that a queue has lately worked with, by the low bits of their index. */
+#define FERRY_SEEN_REGIONS	4
+
+struct ferry_seen {
+	struct ferry_seen_region {
+		uint64_t ends;		/* struct ferry_cache.ends when it was looked up; 0: none */
+		struct ferry_region region;
+	} regions[FERRY_SEEN_REGIONS];
+};
+
 struct ferry_cache {
 	size_t line;			/* bytes, a power of two */
 	bool user;			/* user mode may clean and flush */
+	uint64_t ends;			/* 1 + MRs that have ended */
 	struct ferry_region *regions[FERRY_REGION_LEAVES];
 	struct list_head blocks[FERRY_BOUNCE_SHIFT_MAX + 1];	/* struct ferry_block */
 	struct list_head memory;	/* struct ferry_context_memory */
@@ -49,8 +60,9 @@ int ferry_cache_flush(struct ferry_context *ctx, const struct ferry_region *regi
 /* region.c */
 int ferry_region_add(struct ferry_context *ctx, const struct ferry_region *region);
 void ferry_region_remove(struct ferry_context *ctx, uint32_t key);
-bool ferry_region_get(struct ferry_cache *cache, uint32_t key, struct ferry_region *found);
-bool ferry_region_find(struct ferry_cache *cache, uint32_t key, uint64_t addr,
-		       uint64_t length, struct ferry_region *found);
+bool ferry_region_get(const struct ferry_cache *cache, uint32_t key, struct ferry_region *found);
+const struct ferry_region *ferry_region_find(const struct ferry_cache *cache,
+					     struct ferry_seen *seen, uint32_t key, uint64_t addr,
+					     uint64_t length);
 
 #endif

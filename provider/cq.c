@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <ccan/minmax.h>
 
+#include "cache.h"
 #include "cqe.h"
 
 /*
@@ -164,6 +165,12 @@ static struct ferry_cq *ferry_new_cq(struct ibv_context *ibctx, int cqe,
 				&resp.core, sizeof(resp));
 	if (err)
 		goto err_free;
+	err = ENOMEM;
+	if (ctx->cache) {
+		cq->seen = calloc(1, sizeof(*cq->seen));
+		if (!cq->seen)
+			goto err_destroy;
+	}
 	list_head_init(&cq->wqs);
 	cq->ci_base = FERRY_DB(FERRY_DB_CQ_CI, resp.ferry.cqn, 0);
 	if (ferry_map_cqes(ctx, &cq->cqes, &resp.ferry.ring, resp.ferry.depth) ||
@@ -177,6 +184,7 @@ err_destroy:
 	ferry_unmap_ring(&cq->cqes.ring);
 	ibv_cmd_destroy_cq(&cq->vcq.cq);
 err_free:
+	free(cq->seen);
 	free(cq);
 	errno = err;
 	return NULL;
@@ -288,6 +296,7 @@ int ferry_destroy_cq(struct ibv_cq *ibcq)
 		cq->next = next->next;
 	}
 	ferry_unmap_ring(&cq->cqes.ring);
+	free(cq->seen);
 	free(cq);
 	return 0;
 }

@@ -26,6 +26,7 @@
 #define FERRY_QP_LEAVES		(1u << (24 - FERRY_QP_LEAF_BITS))
 
 struct ferry_cache;
+struct ferry_seen;
 struct ferry_sinks;
 
 struct ferry_qp_leaf {
@@ -151,6 +152,7 @@ struct ferry_cq {
 	struct ferry_bell bell;		/* for arms */
 	uint64_t ci_base;		/* FERRY_DB_CQ_CI word with index 0 */
 	struct list_head wqs;		/* struct ferry_wq.cq_entry */
+	struct ferry_seen *seen;	/* of what arrives; NULL: coherent */
 
 	/* See ferry_req_notify_cq(). */
 	enum ferry_db armed;		/* since the last event; FERRY_DB_NONE: not */

@@ -27,20 +27,21 @@ static uint32_t ferry_brings(uint8_t opcode)
 	}
 }
 
-/* The data of a send request at @place, which is free: the list that the device gets. */
-static void ferry_send_data(struct ferry_qp *qp, uint64_t place, uint8_t opcode,
+/*
+ * The data of a send request at @place, which is free. False if the device gets the list as it
+ * is, true if it gets @pieces.
+ */
+static bool ferry_send_data(struct ferry_qp *qp, uint64_t place, uint8_t opcode,
 			    const struct ibv_sge *list, uint32_t num, struct ferry_pieces *pieces)
 {
 	struct ferry_context *ctx = to_fctx(qp->vqp.qp.context);
 	const uint32_t most = ferry_brings(opcode);
 
-	if (most) {
+	if (most)
 		ferry_sink_post(ctx, qp->sq.sinks, place, list, num, most, pieces);
-		return;
-	}
-	ferry_source(ctx, list, num);
-	memcpy(pieces->sge, list, num * sizeof(*list));
-	pieces->num = num;
+	else
+		ferry_source(ctx, qp->sq.sinks, list, num);
+	return most;
 }
 
 static int ferry_put_send_noncoherent(struct ferry_qp *qp, uint64_t pi,
@@ -48,8 +49,9 @@ static int ferry_put_send_noncoherent(struct ferry_qp *qp, uint64_t pi,
 {
 	struct ferry_wq *sq = &qp->sq;
 	const uint64_t place = pi & sq->mask;
-	struct ibv_send_wr told = *wr;
 	struct ferry_pieces pieces;
+	struct ibv_send_wr told;
+	uint8_t opcode;
 
 	if (wr->opcode >= FERRY_SEND_OPS || !qp->ops[wr->opcode].kind ||
 	    (uint32_t)wr->num_sge > sq->sinks->max_sge)
@@ -57,12 +59,13 @@ static int ferry_put_send_noncoherent(struct ferry_qp *qp, uint64_t pi,
 	if (ferry_wq_full(sq, pi))
 		return ENOMEM;
 	ferry_sink_none(sq->sinks, place);
-	if (!(wr->send_flags & IBV_SEND_INLINE)) {
-		ferry_send_data(qp, place, qp->ops[wr->opcode].opcode, wr->sg_list, wr->num_sge,
-				&pieces);
-		told.sg_list = pieces.sge;
-		told.num_sge = pieces.num;
-	}
+	opcode = qp->ops[wr->opcode].opcode;
+	if (wr->send_flags & IBV_SEND_INLINE ||
+	    !ferry_send_data(qp, place, opcode, wr->sg_list, wr->num_sge, &pieces))
+		return ferry_put_send(qp, pi, wr);
+	told = *wr;
+	told.sg_list = pieces.sge;
+	told.num_sge = pieces.num;
 	return ferry_put_send(qp, pi, &told);
 }
 
@@ -169,9 +172,13 @@ static void ferry_wr_set_sge_list_noncoherent(struct ibv_qp_ex *ibqp, size_t num
 		qp->wr_err = EINVAL;
 		return;
 	}
-	ferry_send_data(qp, (qp->wr_pi - 1) & sq->mask, qp->wr_head->opcode, list, num, &pieces);
-	ferry_put_sges(qp->wr_data, pieces.sge, pieces.num);
-	qp->wr_head->num_sge = pieces.num;
+	if (ferry_send_data(qp, (qp->wr_pi - 1) & sq->mask, qp->wr_head->opcode, list, num,
+			    &pieces)) {
+		list = pieces.sge;
+		num = pieces.num;
+	}
+	ferry_put_sges(qp->wr_data, list, num);
+	qp->wr_head->num_sge = num;
 }
 
 static void ferry_wr_set_sge_noncoherent(struct ibv_qp_ex *ibqp, uint32_t lkey, uint64_t addr,
@@ -203,29 +210,31 @@ static uint32_t ferry_received(const struct ferry_cqe *cqe)
  * A request that completes, and with it all before it that were not signalled: these have
  * gone well, since the first that fails is told of. False if there is no such request.
  */
-static bool ferry_arrive_wqe(struct ferry_context *ctx, const struct ferry_wq *wq,
+static bool ferry_arrive_wqe(struct ferry_cq *cq, const struct ferry_wq *wq,
 			     const struct ferry_cqe *cqe, uint64_t *done)
 {
+	struct ferry_context *ctx = to_fctx(cq->vcq.cq.context);
 	const uint64_t last = *done + (uint16_t)(le16toh(cqe->wqe_index) - *done);
 	const bool recv = FERRY_CQE_OP(cqe->op) & FERRY_WC_RECV;
 
 	if (last >= __atomic_load_n(&wq->pi, __ATOMIC_RELAXED))
 		return false;
 	for (; *done < last; ++*done)
-		ferry_sink_arrive(ctx, wq->sinks, *done & wq->mask, UINT32_MAX, true);
-	ferry_sink_arrive(ctx, wq->sinks, last & wq->mask, recv ? ferry_received(cqe) : UINT32_MAX,
-			  !cqe->status);
+		ferry_sink_arrive(ctx, cq->seen, wq->sinks, *done & wq->mask, UINT32_MAX, true);
+	ferry_sink_arrive(ctx, cq->seen, wq->sinks, last & wq->mask,
+			  recv ? ferry_received(cqe) : UINT32_MAX, !cqe->status);
 	++*done;
 	return true;
 }
 
 /* The same of an SRQ's. */
-static void ferry_arrive_srq_wqe(struct ferry_context *ctx, struct ferry_srq *srq,
+static void ferry_arrive_srq_wqe(struct ferry_cq *cq, struct ferry_srq *srq,
 				 const struct ferry_cqe *cqe)
 {
+	struct ferry_context *ctx = to_fctx(cq->vcq.cq.context);
 	const uint64_t id = le16toh(cqe->wqe_index) & srq->mask;
 
-	ferry_sink_arrive(ctx, srq->sinks, id, ferry_received(cqe), !cqe->status);
+	ferry_sink_arrive(ctx, cq->seen, srq->sinks, id, ferry_received(cqe), !cqe->status);
 	/* A device that completes it once more must not reach what is no longer the sink. */
 	ferry_sink_none(srq->sinks, id);
 }
@@ -241,7 +250,6 @@ static void ferry_arrive_srq_wqe(struct ferry_context *ctx, struct ferry_srq *sr
  */
 int ferry_arrive_run(struct ferry_cq *cq, int max)
 {
-	struct ferry_context *ctx = to_fctx(cq->vcq.cq.context);
 	const uint64_t last = ferry_cqe_last(ferry_cqe_at(&cq->cqes, cq->ci));
 	const int n = ferry_cq_run(cq, max, last);
 	struct ferry_cqe entry;
@@ -264,8 +272,8 @@ int ferry_arrive_run(struct ferry_cq *cq, int max)
 		if (!ferry_alive(&cq->bell))
 			break;
 		if (wq == &qp->rq && qp->srq)
-			ferry_arrive_srq_wqe(ctx, qp->srq, &entry);
-		else if (!ferry_arrive_wqe(ctx, wq, &entry, &done))
+			ferry_arrive_srq_wqe(cq, qp->srq, &entry);
+		else if (!ferry_arrive_wqe(cq, wq, &entry, &done))
 			break;
 	}
 	return n;

@@ -18,15 +18,15 @@ static struct ferry_region *ferry_region_at(struct ferry_region *leaf, uint32_t 
 	return &leaf[key >> 8 & (FERRY_REGION_LEAF_SIZE - 1)];
 }
 
-static struct ferry_region **ferry_region_leaf(struct ferry_cache *cache, uint32_t key)
+static unsigned int ferry_region_leaf(uint32_t key)
 {
-	return &cache->regions[key >> 20];
+	return key >> 20;
 }
 
 /* 0 or an errno. */
 int ferry_region_add(struct ferry_context *ctx, const struct ferry_region *region)
 {
-	struct ferry_region **place = ferry_region_leaf(ctx->cache, region->key);
+	struct ferry_region **place = &ctx->cache->regions[ferry_region_leaf(region->key)];
 	struct ferry_region *leaf, *entry;
 
 	pthread_mutex_lock(&ctx->lock);
@@ -57,20 +57,23 @@ int ferry_region_add(struct ferry_context *ctx, const struct ferry_region *regio
 /* Before the driver ends the MR, since it may give the index to another one at once. */
 void ferry_region_remove(struct ferry_context *ctx, uint32_t key)
 {
+	struct ferry_cache *cache = ctx->cache;
 	struct ferry_region *leaf;
 
 	pthread_mutex_lock(&ctx->lock);
-	leaf = *ferry_region_leaf(ctx->cache, key);
+	leaf = cache->regions[ferry_region_leaf(key)];
 	__atomic_store_n(&ferry_region_at(leaf, key)->key, 0, __ATOMIC_RELAXED);
+	/* Whoever looks it up with the new count finds that it is gone. */
+	__atomic_store_n(&cache->ends, cache->ends + 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&ctx->lock);
 }
 
 /* The MR of that key, by value; false if there is none. */
-bool ferry_region_get(struct ferry_cache *cache, uint32_t key, struct ferry_region *found)
+bool ferry_region_get(const struct ferry_cache *cache, uint32_t key, struct ferry_region *found)
 {
 	struct ferry_region *leaf, *entry;
 
-	leaf = __atomic_load_n(ferry_region_leaf(cache, key), __ATOMIC_ACQUIRE);
+	leaf = __atomic_load_n(&cache->regions[ferry_region_leaf(key)], __ATOMIC_ACQUIRE);
 	if (!leaf || !key)
 		return false;
 	entry = ferry_region_at(leaf, key);
@@ -86,13 +89,43 @@ bool ferry_region_get(struct ferry_cache *cache, uint32_t key, struct ferry_regi
 	return found->key == key && __atomic_load_n(&entry->key, __ATOMIC_RELAXED) == key;
 }
 
-/*
- * The same if the range lies in it as a whole. If it does not, the device refuses it as
- * well.
- */
-bool ferry_region_find(struct ferry_cache *cache, uint32_t key, uint64_t addr, uint64_t length,
-		       struct ferry_region *found)
+/* False if there is no such MR. */
+static bool ferry_region_see(const struct ferry_cache *cache, struct ferry_seen_region *seen,
+			     uint32_t key)
 {
-	return ferry_region_get(cache, key, found) && addr >= found->iova &&
-	       length <= found->length && addr - found->iova <= found->length - length;
+	/* Before the look-up: an MR that ends meanwhile is not taken for one that has not. */
+	const uint64_t ends = __atomic_load_n(&cache->ends, __ATOMIC_ACQUIRE);
+
+	seen->ends = ferry_region_get(cache, key, &seen->region) ? ends : 0;
+	return seen->ends;
+}
+
+/**
+ * ferry_region_find - the MR that a work request names
+ * @cache: of the context
+ * @seen: of the queue, whose lock is held
+ * @key: of the MR
+ * @addr: its first byte, in the MR's addresses
+ * @length: bytes
+ *
+ * Without a fence where the queue has seen that MR before and none has ended since. Who learns
+ * of a key that is in use again learns of the end before it, too.
+ *
+ * Return: the MR, until the next call with @seen. NULL if there is none, or the range does not lie
+ * in it as a whole; then the device refuses it as well.
+ */
+const struct ferry_region *ferry_region_find(const struct ferry_cache *cache,
+					     struct ferry_seen *seen, uint32_t key, uint64_t addr,
+					     uint64_t length)
+{
+	struct ferry_seen_region *entry = &seen->regions[key >> 8 & (FERRY_SEEN_REGIONS - 1)];
+	const struct ferry_region *region = &entry->region;
+
+	if ((entry->ends != __atomic_load_n(&cache->ends, __ATOMIC_RELAXED) ||
+	     region->key != key) && !ferry_region_see(cache, entry, key))
+		return NULL;
+	if (addr < region->iova || length > region->length ||
+	    addr - region->iova > region->length - length)
+		return NULL;
+	return region;
 }

@@ -83,15 +83,18 @@ void ferry_sinks_destroy(struct ferry_context *ctx, struct ferry_sinks *sinks)
 	free(sinks);
 }
 
-/* Before ferry_fence_work_record(). */
-void ferry_source(struct ferry_context *ctx, const struct ibv_sge *list, uint32_t num)
+/* Before ferry_fence_work_record(). The lock of the queue that @sinks are of is held. */
+void ferry_source(struct ferry_context *ctx, struct ferry_sinks *sinks, const struct ibv_sge *list,
+		  uint32_t num)
 {
-	struct ferry_region region;
+	const struct ferry_region *region;
 
-	for (; num; num--, list++)
-		if (ferry_region_find(ctx->cache, list->lkey, list->addr, list->length, &region) &&
-		    region.cached)
-			ferry_cache_clean(ctx, &region, list->addr, list->length);
+	for (; num; num--, list++) {
+		region = ferry_region_find(ctx->cache, &sinks->seen, list->lkey, list->addr,
+					   list->length);
+		if (region && region->cached)
+			ferry_cache_clean(ctx, region, list->addr, list->length);
+	}
 }
 
 static void ferry_piece(struct ferry_pieces *pieces, uint64_t addr, uint32_t length, uint32_t key)
@@ -127,7 +130,7 @@ static bool ferry_sink_allowed(const struct ferry_sinks *sinks, const struct fer
 /**
  * ferry_sink_post - prepares the sink of a work request
  * @ctx: the context
- * @sinks: of the queue
+ * @sinks: of the queue, whose lock is held
  * @place: of the request
  * @list: the application's SGEs, at most max_sge of them
  * @num: how many
@@ -136,12 +139,12 @@ static bool ferry_sink_allowed(const struct ferry_sinks *sinks, const struct fer
  *
  * The place is free: it has arrived, or was never used. Before ferry_fence_work_record().
  */
-void ferry_sink_post(struct ferry_context *ctx, const struct ferry_sinks *sinks, uint64_t place,
+void ferry_sink_post(struct ferry_context *ctx, struct ferry_sinks *sinks, uint64_t place,
 		     const struct ibv_sge *list, uint32_t num, uint32_t most,
 		     struct ferry_pieces *pieces)
 {
 	struct ferry_sink *sink = ferry_sink_at(sinks, place);
-	struct ferry_region region;
+	const struct ferry_region *region;
 	struct ferry_cut cut;
 	uint64_t bounce;
 	uint64_t bytes = 0;
@@ -152,39 +155,42 @@ void ferry_sink_post(struct ferry_context *ctx, const struct ferry_sinks *sinks,
 	for (i = 0; i < num; i++, list++) {
 		sink->sge[i] = (struct ferry_sink_sge) { .sge = *list };
 		bytes += list->length;
-		if (!ferry_region_find(ctx->cache, list->lkey, list->addr, list->length, &region) ||
-		    !region.cached || !ferry_sink_allowed(sinks, &region)) {
+		region = ferry_region_find(ctx->cache, &sinks->seen, list->lkey, list->addr,
+					   list->length);
+		if (!region || !region->cached || !ferry_sink_allowed(sinks, region)) {
 			pieces->sge[pieces->num++] = *list;
 			continue;
 		}
-		sink->sge[i].va = region.va + (list->addr - region.iova);
+		sink->sge[i].va = region->va + (list->addr - region->iova);
 		cut = ferry_cut(sink->sge[i].va, list->length, ctx->cache->line);
 		ferry_piece_bounced(pieces, &bounce, cut.head);
 		ferry_piece(pieces, list->addr + cut.head, cut.middle, list->lkey);
 		ferry_piece_bounced(pieces, &bounce, cut.tail);
 		if (cut.middle)
-			ferry_cache_flush(ctx, &region, list->addr + cut.head, cut.middle);
+			ferry_cache_flush(ctx, region, list->addr + cut.head, cut.middle);
 	}
 	sink->num = num;
 	sink->bytes = min_t(uint64_t, bytes, most);
 }
 
 /* The first @bytes of an SGE have come. Returns how much of the slot is its. */
-static uint32_t ferry_sink_arrive_sge(struct ferry_context *ctx, const struct ferry_sink_sge *sink,
-				      const void *slot, uint32_t bytes, bool good)
+static uint32_t ferry_sink_arrive_sge(struct ferry_context *ctx, struct ferry_seen *seen,
+				      const struct ferry_sink_sge *sink, const void *slot,
+				      uint32_t bytes, bool good)
 {
 	const struct ibv_sge *sge = &sink->sge;
 	const size_t line = ctx->cache->line;
 	const struct ferry_cut cut = ferry_cut(sink->va, sge->length, line);
 	const uint32_t behind_head = bytes - min(bytes, cut.head);
 	const uint32_t middle = min(behind_head, cut.middle);
-	struct ferry_region region;
+	const struct ferry_region *region;
 
 	/* The application may have ended the MR, and of what it was the driver took care. */
-	if (!bytes || !ferry_region_find(ctx->cache, sge->lkey, sge->addr, sge->length, &region))
+	region = ferry_region_find(ctx->cache, seen, sge->lkey, sge->addr, sge->length);
+	if (!bytes || !region)
 		return cut.head + cut.tail;
 	if (middle)
-		ferry_cache_flush(ctx, &region, sge->addr + cut.head,
+		ferry_cache_flush(ctx, region, sge->addr + cut.head,
 				  (middle + line - 1) & ~(line - 1));
 	if (good) {
 		memcpy((void *)sink->va, slot, min(bytes, cut.head));
@@ -197,6 +203,7 @@ static uint32_t ferry_sink_arrive_sge(struct ferry_context *ctx, const struct fe
 /**
  * ferry_sink_arrive - makes what has arrived visible to the application
  * @ctx: the context
+ * @seen: of the CQ, whose lock is held
  * @sinks: of the queue
  * @place: of the request that is complete
  * @bytes: that have arrived, at most; UINT32_MAX: all
@@ -204,8 +211,8 @@ static uint32_t ferry_sink_arrive_sge(struct ferry_context *ctx, const struct fe
  *
  * After ferry_fence_valid_flush(), and before the place is given back.
  */
-void ferry_sink_arrive(struct ferry_context *ctx, const struct ferry_sinks *sinks,
-		       uint64_t place, uint32_t bytes, bool good)
+void ferry_sink_arrive(struct ferry_context *ctx, struct ferry_seen *seen,
+		       const struct ferry_sinks *sinks, uint64_t place, uint32_t bytes, bool good)
 {
 	const struct ferry_sink *sink = ferry_sink_at(sinks, place);
 	const struct ferry_sink_sge *sge = sink->sge;
@@ -220,7 +227,7 @@ void ferry_sink_arrive(struct ferry_context *ctx, const struct ferry_sinks *sink
 	for (i = 0; i < sink->num && left; i++, sge++) {
 		here = min(left, sge->sge.length);
 		if (sge->va)
-			slot += ferry_sink_arrive_sge(ctx, sge, slot, here, good);
+			slot += ferry_sink_arrive_sge(ctx, seen, sge, slot, here, good);
 		left -= here;
 	}
 }

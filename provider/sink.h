@@ -12,6 +12,7 @@
 #define FERRY_SINK_H
 
 #include "bounce.h"
+#include "cache.h"
 #include "wqe.h"
 
 /* Most SGEs of the device that a list becomes: each end and each middle may need one. */
@@ -38,6 +39,7 @@ struct ferry_sinks {
 	size_t stride;
 	void *sinks;			/* struct ferry_sink, each of stride bytes */
 	struct ferry_bounce bounce;
+	struct ferry_seen seen;		/* of what is posted */
 };
 
 /* A list as the device gets it. */
@@ -61,11 +63,12 @@ int ferry_sinks_create(struct ferry_context *ctx, struct ferry_sinks **sinks, ui
 		       uint32_t max_sge, const struct ibv_pd *pd, bool bounce);
 void ferry_sinks_destroy(struct ferry_context *ctx, struct ferry_sinks *sinks);
 
-void ferry_source(struct ferry_context *ctx, const struct ibv_sge *list, uint32_t num);
-void ferry_sink_post(struct ferry_context *ctx, const struct ferry_sinks *sinks, uint64_t place,
+void ferry_source(struct ferry_context *ctx, struct ferry_sinks *sinks, const struct ibv_sge *list,
+		  uint32_t num);
+void ferry_sink_post(struct ferry_context *ctx, struct ferry_sinks *sinks, uint64_t place,
 		     const struct ibv_sge *list, uint32_t num, uint32_t most,
 		     struct ferry_pieces *pieces);
-void ferry_sink_arrive(struct ferry_context *ctx, const struct ferry_sinks *sinks,
-		       uint64_t place, uint32_t bytes, bool good);
+void ferry_sink_arrive(struct ferry_context *ctx, struct ferry_seen *seen,
+		       const struct ferry_sinks *sinks, uint64_t place, uint32_t bytes, bool good);
 
 #endif
