@@ -19,7 +19,7 @@
 #if defined(__riscv)
 #define FERRY_FENCE(before, after)	__asm__ volatile("fence " #before "," #after : : : "memory")
 #define ferry_fence_work_record()	FERRY_FENCE(iorw, ow)
-#define ferry_fence_record_look()	FERRY_FENCE(w, r)
+#define ferry_fence_record_look()	FERRY_FENCE(w, rw)
 #define ferry_fence_valid_body()	FERRY_FENCE(r, r)
 #define ferry_fence_valid_flush()	FERRY_FENCE(r, rw)
 #define ferry_fence_body_index()	FERRY_FENCE(r, w)
@@ -52,15 +52,17 @@
  * flushes, which count as stores; and loads: an
  * application may have read a buffer and post it again at once, and the device's next
  * message must not be what that load returns. udma_to_device_barrier() is too weak for
- * that on RISC-V. (litmus: repost-rww)
+ * that on RISC-V. It orders all that the queue's lock guards before the release of that lock as
+ * well, but for the record. (litmus: repost-rww, work-unlock)
  *
  * ferry_fence_record_look() - between a record and the look at group word and status page.
  *
  * The device clears the word, or says that it sleeps, and then looks at the records. Both
  * sides store first and look second, so at least one sees the other. On x86 it must be
  * mfence: under emulation a locked instruction may not order anything. An arm
- * needs no more: its index tells the device what the host has seen. (litmus: group-word,
- * doorbell-sleep, grp3-recs)
+ * needs no more: its index tells the device what the host has seen. The later stores are for
+ * the release of the queue's lock, so that the record of whoever takes it next stays. (litmus:
+ * group-word, doorbell-sleep, grp3-recs, look-unlock)
  *
  * ferry_fence_valid_body() - between the phase bit of a CQE and all that it announces: the
  * rest of the CQE, and the data of a receive or a READ. (litmus: cqe-valid-body)

@@ -113,9 +113,9 @@ void ferry_cq_clean(struct ferry_cq *cq, struct ferry_wq *wq)
 	/* The ring of a lost device may be another page by now. */
 	if (ferry_alive(&cq->bell))
 		ferry_cq_drop(cq, wq->qp);
-	cq->last_qp = NULL;
+	cq->last_key = FERRY_NO_KEY;
 	wq->pi = 0;
-	wq->ci = 0;
+	ferry_wq_complete(wq, 0);
 	wq->limit = 0;
 	ferry_unlock(&cq->lock);
 }
@@ -172,12 +172,13 @@ static struct ferry_cq *ferry_new_cq(struct ibv_context *ibctx, int cqe,
 			goto err_destroy;
 	}
 	list_head_init(&cq->wqs);
-	cq->ci_base = FERRY_DB(FERRY_DB_CQ_CI, resp.ferry.cqn, 0);
+	cq->last_key = FERRY_NO_KEY;
 	if (ferry_map_cqes(ctx, &cq->cqes, &resp.ferry.ring, resp.ferry.depth) ||
 	    ferry_map_bell(ctx, &cq->bell, &resp.ferry.slot, FERRY_DB_NONE, resp.ferry.cqn)) {
 		err = errno;
 		goto err_destroy;
 	}
+	ferry_store64(&cq->bell.slot->ci, FERRY_DB(FERRY_DB_CQ_CI, resp.ferry.cqn, 0));
 	return cq;
 
 err_destroy:

@@ -18,9 +18,19 @@ static inline uint32_t ferry_last_qpn(uint64_t last)
 	return last;
 }
 
+/* The same, to be compared with what the last entry had. */
+static inline uint64_t ferry_last_key(uint64_t last)
+{
+	return last << 32;
+}
+
+/* No entry has it. */
+#define FERRY_NO_KEY	1
+
+/* Bit 3 of op. */
 static inline bool ferry_last_is_recv(uint64_t last)
 {
-	return last >> 56 & FERRY_WC_RECV;
+	return (int64_t)(last << 4) < 0;
 }
 
 static inline struct ferry_cqe *ferry_cqe_at(const struct ferry_cqes *cqes, uint64_t index)
@@ -64,12 +74,13 @@ static inline int ferry_cq_run(const struct ferry_cq *cq, int max, uint64_t last
 /* The QP of an entry; NULL if there is none. */
 static inline struct ferry_qp *ferry_cqe_qp(struct ferry_cq *cq, uint64_t last)
 {
-	struct ferry_qp *qp = cq->last_qp;
+	struct ferry_qp *qp;
 
-	if (likely(qp && qp->vqp.qp.qp_num == ferry_last_qpn(last)))
-		return qp;
+	if (likely(cq->last_key == ferry_last_key(last)))
+		return cq->last_qp;
 	qp = ferry_find_qp(to_fctx(cq->vcq.cq.context), ferry_last_qpn(last));
 	cq->last_qp = qp;
+	cq->last_key = qp ? ferry_last_key(last) : FERRY_NO_KEY;
 	return qp;
 }
 
@@ -77,7 +88,7 @@ static inline struct ferry_qp *ferry_cqe_qp(struct ferry_cq *cq, uint64_t last)
 static inline void ferry_cq_release(struct ferry_cq *cq, uint64_t ci)
 {
 	cq->ci = ci;
-	ferry_store64(&cq->bell.slot->ci, cq->ci_base | (uint32_t)ci);
+	ferry_store_index(&cq->bell.slot->ci, ci);
 }
 
 #endif

@@ -7,6 +7,7 @@
 #define FERRY_DOORBELL_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <util/compiler.h>
 #include <util/mmio.h>
@@ -48,6 +49,19 @@ struct ferry_bell {
 };
 
 /*
+ * A record has been stored: false where the device will not find it by itself, and must be
+ * rung. The fence orders the record before what a caller stores next as well: see
+ * ferry_unlock_fenced().
+ */
+static inline bool ferry_device_looks(const struct ferry_bell *bell, __le32 *word)
+{
+	ferry_fence_record_look();
+	if (unlikely(!ferry_load32(word)))
+		ferry_store32(word, 1);
+	return ferry_load32(&bell->status->awake);
+}
+
+/*
  * Announces @value, which is a doorbell of this queue. All that the device will read on
  * account of it is behind ferry_fence_work_record(), which orders it before the doorbell
  * page as well.
@@ -58,13 +72,32 @@ static inline void ferry_ring(const struct ferry_bell *bell, uint64_t value)
 
 	if (likely(word)) {
 		ferry_store64(&bell->slot->db, value);
-		ferry_fence_record_look();
-		if (unlikely(!ferry_load32(word)))
-			ferry_store32(word, 1);
-		if (likely(ferry_load32(&bell->status->awake)))
+		if (likely(ferry_device_looks(bell, word)))
 			return;
 	}
 	mmio_write64(bell->page, value);
+}
+
+/*
+ * The index of a record. The upper half of the word, type and number, is there since the
+ * queue was made or reset, and the device reads both in one.
+ */
+static inline void ferry_store_index(__le64 *record, uint64_t index)
+{
+	ferry_store32((__le32 *)record, index);
+}
+
+/* The same as ferry_ring() of an SQ, whose producer index is @index now. */
+static inline void ferry_ring_index(const struct ferry_bell *bell, uint64_t index)
+{
+	__le32 *const word = bell->word;
+
+	if (likely(word)) {
+		ferry_store_index(&bell->slot->db, index);
+		if (likely(ferry_device_looks(bell, word)))
+			return;
+	}
+	mmio_write64(bell->page, bell->base | (uint32_t)index);
 }
 
 #endif

@@ -65,31 +65,63 @@ struct ferry_ring {
 	size_t bytes;
 };
 
+/* Where an entry of a ring is, and whose request it holds. */
+struct ferry_place {
+	void *entry;
+	uint64_t wr_id;
+};
+
 /*
  * A queue of work: SQ or RQ. Whoever posts holds the lock, whoever completes holds the
- * CQ's lock; ci is what passes from the one to the other.
+ * CQ's lock; completed is what passes from the one to the other.
  *
  * Here and below indices have 64 bits, of which the device sees 32: they do not wrap,
  * and are added to pointers without being widened first.
  */
 struct ferry_wq {
 	struct ferry_lock lock;
-	uint32_t shift;			/* log2 of the stride */
 	uint64_t pi;			/* posted so far */
 	uint64_t limit;			/* pi at which it may be full: see ferry_wq_full() */
 	uint64_t mask;			/* depth - 1 */
 	uint32_t max_sge;
 	uint32_t max_inline;		/* bytes; SQ */
-	uint64_t *wr_id;
+	struct ferry_place *places;	/* depth of them */
 	struct ferry_ring ring;
 	struct ferry_bell bell;
 	struct ferry_sinks *sinks;	/* NULL: coherent */
 	struct ferry_qp *qp;
 	struct list_node cq_entry;	/* of struct ferry_cq.wqs */
 
-	/* On a line of its own: the thread that polls need not be the one that posts. */
-	_Alignas(64) uint64_t ci;	/* completed so far; written under the CQ's lock */
+	/*
+	 * The low bits of the index of the last request that is complete, as the device tells
+	 * it: see ferry_wq_ci(). Written under the CQ's lock. On a line of its own: the thread
+	 * that polls need not be the one that posts.
+	 */
+	_Alignas(64) uint16_t completed;
 };
+
+/* What struct ferry_wq.completed can tell apart, by far. */
+#define FERRY_WQ_DEPTH_MAX	(1u << 15)
+
+/* How many are complete, of @pi that are posted, which is at most a ring more. */
+static inline uint64_t ferry_wq_ci(const struct ferry_wq *wq, uint64_t pi)
+{
+	const uint16_t completed = __atomic_load_n(&wq->completed, __ATOMIC_RELAXED);
+
+	return pi - (uint16_t)(pi - 1 - completed);
+}
+
+/* The request of index @last, and all before it. (Volatile: see ferry_load32().) */
+static inline void ferry_wq_complete_to(struct ferry_wq *wq, uint16_t last)
+{
+	*(volatile uint16_t *)&wq->completed = last;
+}
+
+/* @ci are complete. */
+static inline void ferry_wq_complete(struct ferry_wq *wq, uint64_t ci)
+{
+	ferry_wq_complete_to(wq, ci - 1);
+}
 
 struct ferry_srq {
 	struct verbs_srq vsrq;
@@ -107,12 +139,19 @@ struct ferry_srq {
 	struct ferry_sinks *sinks;	/* by id; NULL: coherent */
 };
 
-struct ferry_send_op;
+/* How a request is sent. */
+struct ferry_send_op {
+	uint32_t what;			/* enum ferry_wr | enum ferry_send_kind; 0: refused */
+	uint32_t refused;		/* IBV_SEND_* that may not be set */
+};
+
+#define FERRY_SEND_OPS	16		/* of a table by enum ibv_wr_opcode */
+
 struct ferry_send_type;
 
 struct ferry_qp {
 	struct verbs_qp vqp;
-	const struct ferry_send_op *ops; /* by enum ibv_wr_opcode; nothing before RTS */
+	struct ferry_send_op ops[FERRY_SEND_OPS]; /* those of the type; nothing before RTS */
 	const struct ferry_send_type *type;
 	struct ferry_srq *srq;
 	struct ferry_wq sq;
@@ -146,11 +185,11 @@ struct ferry_cq {
 	struct verbs_cq vcq;
 	struct ferry_lock lock;
 	uint64_t ci;			/* entries taken so far */
-	struct ferry_qp *last_qp;	/* the QP of the last entry, or NULL */
+	struct ferry_qp *last_qp;	/* the QP of the last entry */
+	uint64_t last_key;		/* ferry_last_key() of the last entry, or FERRY_NO_KEY */
 	struct ferry_cqes cqes;
 	struct ferry_next_cqes *next;	/* NULL: not resized, or all is moved */
 	struct ferry_bell bell;		/* for arms */
-	uint64_t ci_base;		/* FERRY_DB_CQ_CI word with index 0 */
 	struct list_head wqs;		/* struct ferry_wq.cq_entry */
 	struct ferry_seen *seen;	/* of what arrives; NULL: coherent */
 

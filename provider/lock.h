@@ -14,8 +14,9 @@
 
 #define FERRY_LOCK_SPINS	1000
 
-/* Not to be inlined: see where it is used. */
+/* Not to be inlined: see where they are used. */
 #define FERRY_APART	__attribute__((noinline))
+#define FERRY_COLD	__attribute__((noinline, cold))
 
 struct ferry_lock {
 	int held;
@@ -29,11 +30,15 @@ static inline bool ferry_trylock(struct ferry_lock *lock)
 	return !__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE);
 }
 
+/* False where another thread holds it. */
+static inline bool ferry_lock_at_once(struct ferry_lock *lock)
+{
+	return unlikely(lock->none) || likely(ferry_trylock(lock));
+}
+
 static inline void ferry_lock(struct ferry_lock *lock)
 {
-	if (unlikely(lock->none))
-		return;
-	if (unlikely(!ferry_trylock(lock)))
+	if (unlikely(!ferry_lock_at_once(lock)))
 		ferry_lock_wait(lock);
 }
 
@@ -47,6 +52,15 @@ static inline void ferry_unlock(struct ferry_lock *lock)
 #else
 	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
 #endif
+}
+
+/*
+ * The same behind ferry_fence_work_record() and ferry_ring_index(), whose fences order all that
+ * the lock guards before this store already. (litmus: work-unlock, look-unlock)
+ */
+static inline void ferry_unlock_fenced(struct ferry_lock *lock)
+{
+	*(volatile int *)&lock->held = 0;
 }
 
 #endif

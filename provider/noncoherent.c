@@ -53,20 +53,20 @@ static int ferry_put_send_noncoherent(struct ferry_qp *qp, uint64_t pi,
 	struct ibv_send_wr told;
 	uint8_t opcode;
 
-	if (wr->opcode >= FERRY_SEND_OPS || !qp->ops[wr->opcode].kind ||
+	if (wr->opcode >= FERRY_SEND_OPS || !qp->ops[wr->opcode].what ||
 	    (uint32_t)wr->num_sge > sq->sinks->max_sge)
 		return EINVAL;
 	if (ferry_wq_full(sq, pi))
 		return ENOMEM;
 	ferry_sink_none(sq->sinks, place);
-	opcode = qp->ops[wr->opcode].opcode;
+	opcode = ferry_send_opcode(qp->ops[wr->opcode].what);
 	if (wr->send_flags & IBV_SEND_INLINE ||
 	    !ferry_send_data(qp, place, opcode, wr->sg_list, wr->num_sge, &pieces))
-		return ferry_put_send(qp, pi, wr);
+		return ferry_put_send(qp, pi, wr, false);
 	told = *wr;
 	told.sg_list = pieces.sge;
 	told.num_sge = pieces.num;
-	return ferry_put_send(qp, pi, &told);
+	return ferry_put_send(qp, pi, &told, false);
 }
 
 static int ferry_post_send_noncoherent(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
@@ -85,9 +85,12 @@ static int ferry_post_send_noncoherent(struct ibv_qp *ibqp, struct ibv_send_wr *
 			break;
 		}
 	}
-	if (pi != sq->pi)
-		ferry_publish_send(sq, pi);
-	ferry_unlock(&sq->lock);
+	if (pi == sq->pi) {
+		ferry_unlock(&sq->lock);
+		return err;
+	}
+	ferry_publish_send(sq, pi);
+	ferry_unlock_fenced(&sq->lock);
 	return err;
 }
 
@@ -265,7 +268,7 @@ int ferry_arrive_run(struct ferry_cq *cq, int max)
 	if (!qp)
 		return n;
 	wq = ferry_last_is_recv(last) ? &qp->rq : &qp->sq;
-	done = wq->ci;
+	done = ferry_wq_ci(wq, __atomic_load_n(&wq->pi, __ATOMIC_RELAXED));
 	for (i = 0; i < n; i++) {
 		entry = *ferry_cqe_at(&cq->cqes, cq->ci + i);
 		/* Of a lost device nothing has come. */

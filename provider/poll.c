@@ -5,8 +5,9 @@
  * Entries are taken in runs. A run is what lies ready at the front and belongs to one
  * work queue: it costs one look-up and two fences, however long it is.
  *
- * ferry_poll_cq() and ferry_poll_fast() call nothing but what they end with, so they save
- * no registers.
+ * Most polls find one entry, of the work queue that the last one was of: that is ferry_poll_cq()
+ * itself. It and ferry_poll_batch() call nothing but what they end with, so they save few
+ * registers or none.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,33 +59,34 @@ static_assert(FERRY_WC_RECV_WRITE_IMM - FERRY_WC_RECV == IBV_WC_RECV_RDMA_WITH_I
 	      "operations of the receive queue are not verbs' in order");
 static_assert(FERRY_WC_RECV == 8 && FERRY_WC_COUNT <= 16, "bit 3 does not tell the receive queue");
 
-static enum ibv_wc_status ferry_wc_error(const struct ferry_cqe *cqe, struct ibv_wc *wc)
+static inline void ferry_fill_status(const struct ferry_cqe *cqe, struct ibv_wc *wc)
 {
+	wc->status = IBV_WC_SUCCESS;
+	if (likely(!cqe->status))
+		return;
 	wc->vendor_err = cqe->vendor_err;
-	return cqe->status < FERRY_WC_STATUS_COUNT ? ferry_wc_status[cqe->status] :
-						     IBV_WC_GENERAL_ERR;
+	wc->status = cqe->status < FERRY_WC_STATUS_COUNT ? ferry_wc_status[cqe->status] :
+							    IBV_WC_GENERAL_ERR;
 }
 
-/* Verbs leaves the rest of @wc undefined for what was sent. */
+/* Both but for wr_id and qp_num. Verbs leaves the rest of @wc undefined for what was sent. */
 static inline void ferry_fill_sent(const struct ferry_cqe *cqe, struct ibv_wc *wc)
 {
-	wc->status = likely(!cqe->status) ? IBV_WC_SUCCESS : ferry_wc_error(cqe, wc);
+	ferry_fill_status(cqe, wc);
 	wc->opcode = FERRY_CQE_OP(cqe->op);
 	wc->byte_len = le32toh(cqe->byte_len);
-	wc->qp_num = le32toh(cqe->qpn);
 	wc->wc_flags = 0;
 }
 
 static inline void ferry_fill_received(const struct ferry_cqe *cqe, struct ibv_wc *wc)
 {
-	wc->status = likely(!cqe->status) ? IBV_WC_SUCCESS : ferry_wc_error(cqe, wc);
+	ferry_fill_status(cqe, wc);
 	wc->opcode = FERRY_CQE_OP(cqe->op) + FERRY_RECV_OPCODE;
 	wc->byte_len = le32toh(cqe->byte_len);
 	if (cqe->flags & FERRY_CQE_INV)
 		wc->invalidated_rkey = le32toh(cqe->inv_key);
 	else
 		wc->imm_data = (__force __be32)cqe->inv_key;
-	wc->qp_num = le32toh(cqe->qpn);
 	wc->src_qp = le32toh(cqe->src_qpn);
 	wc->wc_flags = ferry_wc_flags[cqe->flags % ARRAY_SIZE(ferry_wc_flags)];
 	wc->pkey_index = le16toh(cqe->pkey_index);
@@ -93,22 +95,42 @@ static inline void ferry_fill_received(const struct ferry_cqe *cqe, struct ibv_w
 	wc->dlid_path_bits = 0;
 }
 
+/* What lies at the front. */
+struct ferry_run {
+	uint64_t ci;			/* of the first entry */
+	const struct ferry_cqe *cqe;	/* that entry */
+	uint64_t last;			/* and its last word */
+	int n;				/* entries of the same work queue */
+};
+
+static inline struct ferry_run ferry_front(const struct ferry_cq *cq)
+{
+	struct ferry_run run = { .ci = cq->ci, .n = 1 };
+
+	run.cqe = ferry_cqe_at(&cq->cqes, run.ci);
+	run.last = ferry_cqe_last(run.cqe);
+	return run;
+}
+
 /*
- * Takes a run of @n entries, the first at @cqe. The index in an entry is the low bits of a
- * WQE's, and all WQEs before that one are complete as well. Should the device be lost
- * meanwhile, what was read is worth nothing, and nothing is taken.
+ * Takes a run. The index in an entry is the low bits of a WQE's, and all WQEs before that one
+ * are complete as well. Should the device be lost meanwhile, what was read is worth nothing,
+ * and nothing is taken.
  */
 static inline int ferry_take_run(struct ferry_cq *cq, struct ferry_wq *wq,
-				 const struct ferry_cqe *cqe, int n, struct ibv_wc *wc,
+				 const struct ferry_run *run, struct ibv_wc *wc,
 				 void (*fill)(const struct ferry_cqe *, struct ibv_wc *))
 {
-	uint64_t ci = cq->ci, end = ci + n, done = wq->ci;
+	const uint64_t end = run->ci + run->n;
+	const struct ferry_cqe *cqe = run->cqe;
+	uint64_t ci = run->ci;
+	uint16_t done;
 
 	for (;;) {
-		done += (uint16_t)(le16toh(cqe->wqe_index) - done);
-		wc->wr_id = wq->wr_id[done & wq->mask];
+		done = le16toh(cqe->wqe_index);
+		wc->wr_id = wq->places[done & wq->mask].wr_id;
+		wc->qp_num = ferry_last_qpn(run->last);
 		fill(cqe, wc);
-		done++;
 		if (likely(++ci == end))
 			break;
 		cqe = ferry_cqe_at(&cq->cqes, ci);
@@ -117,9 +139,9 @@ static inline int ferry_take_run(struct ferry_cq *cq, struct ferry_wq *wq,
 	if (unlikely(!ferry_alive(&cq->bell)))
 		return 0;
 	ferry_fence_body_index();
-	__atomic_store_n(&wq->ci, done, __ATOMIC_RELAXED);
+	ferry_wq_complete_to(wq, done);
 	ferry_cq_release(cq, ci);
-	return n;
+	return run->n;
 }
 
 static int ferry_take_srq_run(struct ferry_cq *cq, struct ferry_srq *srq, int n,
@@ -133,6 +155,7 @@ static int ferry_take_srq_run(struct ferry_cq *cq, struct ferry_srq *srq, int n,
 	for (; ci != end; ci++, wc++) {
 		cqe = ferry_cqe_at(&cq->cqes, ci);
 		wc->wr_id = ferry_srq_complete(srq, le16toh(cqe->wqe_index));
+		wc->qp_num = le32toh(cqe->qpn);
 		ferry_fill_received(cqe, wc);
 	}
 	ferry_fence_body_index();
@@ -151,23 +174,21 @@ static int ferry_skip_run(struct ferry_cq *cq, int n)
 /* Fills up to @max of @wc from one run. */
 static int ferry_poll_run(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 {
-	const struct ferry_cqe *cqe = ferry_cqe_at(&cq->cqes, cq->ci);
-	const uint64_t last = ferry_cqe_last(cqe);
+	struct ferry_run run = ferry_front(cq);
 	struct ferry_qp *qp;
-	int n;
 
-	n = ferry_cq_run(cq, max, last);
-	if (!n)
+	run.n = ferry_cq_run(cq, max, run.last);
+	if (!run.n)
 		return 0;
 	ferry_fence_valid_body();
-	qp = ferry_cqe_qp(cq, last);
+	qp = ferry_cqe_qp(cq, run.last);
 	if (!qp)
-		return ferry_skip_run(cq, n);
-	if (!ferry_last_is_recv(last))
-		return ferry_take_run(cq, &qp->sq, cqe, n, wc, ferry_fill_sent);
+		return ferry_skip_run(cq, run.n);
+	if (!ferry_last_is_recv(run.last))
+		return ferry_take_run(cq, &qp->sq, &run, wc, ferry_fill_sent);
 	if (qp->srq)
-		return ferry_take_srq_run(cq, qp->srq, n, wc);
-	return ferry_take_run(cq, &qp->rq, cqe, n, wc, ferry_fill_received);
+		return ferry_take_srq_run(cq, qp->srq, run.n, wc);
+	return ferry_take_run(cq, &qp->rq, &run, wc, ferry_fill_received);
 }
 
 /*
@@ -177,21 +198,22 @@ static int ferry_poll_run(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 static int ferry_flush(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 {
 	struct ferry_wq *wq;
+	uint64_t pi, ci;
 	int n = 0;
-	uint64_t pi;
 
 	list_for_each(&cq->wqs, wq, cq_entry) {
 		ferry_lock(&wq->lock);
 		pi = wq->pi;
 		ferry_unlock(&wq->lock);
-		for (; n < max && wq->ci != pi; n++) {
+		for (ci = ferry_wq_ci(wq, pi); n < max && ci != pi; n++, ci++)
 			wc[n] = (struct ibv_wc) {
-				.wr_id = wq->wr_id[wq->ci & wq->mask],
+				.wr_id = wq->places[ci & wq->mask].wr_id,
 				.status = IBV_WC_WR_FLUSH_ERR,
 				.qp_num = wq->qp->vqp.qp.qp_num,
 			};
-			__atomic_store_n(&wq->ci, wq->ci + 1, __ATOMIC_RELEASE);
-		}
+		/* Whoever finds the places free may overwrite what has been read. */
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		ferry_wq_complete(wq, ci);
 	}
 	return n;
 }
@@ -226,40 +248,62 @@ static FERRY_APART int ferry_poll_slowly(struct ferry_cq *cq, int count, struct 
 	return n;
 }
 
-/* The fast way: one run, of the QP that the last one was of. Called as the slow one is. */
-static FERRY_APART int ferry_poll_fast(struct ferry_cq *cq, int count, struct ibv_wc *wc)
+/* One run, of the QP that the last one was of and ready. Called as the slow one is. */
+static FERRY_APART int ferry_poll_batch(struct ferry_cq *cq, int count, struct ibv_wc *wc)
 {
-	const struct ferry_cqe *cqe = ferry_cqe_at(&cq->cqes, cq->ci);
-	const uint64_t last = ferry_cqe_last(cqe);
+	struct ferry_run run = ferry_front(cq);
 	struct ferry_qp *qp = cq->last_qp;
 	int n;
 
-	n = ferry_cq_run(cq, count, last);
-	if (unlikely(!n || !qp || qp->vqp.qp.qp_num != ferry_last_qpn(last)))
-		return ferry_poll_slowly(cq, count, wc, 0);
-	if (!ferry_last_is_recv(last)) {
-		ferry_fence_valid_body();
-		n = ferry_take_run(cq, &qp->sq, cqe, n, wc, ferry_fill_sent);
-	} else {
-		if (unlikely(qp->srq))
-			return ferry_poll_slowly(cq, count, wc, 0);
-		ferry_fence_valid_body();
-		n = ferry_take_run(cq, &qp->rq, cqe, n, wc, ferry_fill_received);
-	}
+	run.n = ferry_cq_run(cq, count, run.last);
+	ferry_fence_valid_body();
+	if (!ferry_last_is_recv(run.last))
+		n = ferry_take_run(cq, &qp->sq, &run, wc, ferry_fill_sent);
+	else
+		n = ferry_take_run(cq, &qp->rq, &run, wc, ferry_fill_received);
 	if (n < count && (!n || ferry_cqe_ready(&cq->cqes, cq->ci)))
 		return ferry_poll_slowly(cq, count, wc, n);
 	ferry_unlock(&cq->lock);
 	return n;
 }
 
+static FERRY_COLD int ferry_poll_later(struct ferry_cq *cq, int count, struct ibv_wc *wc)
+{
+	ferry_lock_wait(&cq->lock);
+	return ferry_poll_slowly(cq, count, wc, 0);
+}
+
 int ferry_poll_cq(struct ibv_cq *ibcq, int count, struct ibv_wc *wc)
 {
 	struct ferry_cq *cq = to_fcq(ibcq);
+	struct ferry_run run;
+	struct ferry_qp *qp;
+	int n;
 
-	if (unlikely(count <= 0))
-		return 0;
-	ferry_lock(&cq->lock);
-	return ferry_poll_fast(cq, count, wc);
+	if (unlikely(!ferry_lock_at_once(&cq->lock)))
+		return ferry_poll_later(cq, count, wc);
+	run = ferry_front(cq);
+	if (unlikely(!ferry_cqe_valid(&cq->cqes, run.last, run.ci) ||
+		     ferry_last_key(run.last) != cq->last_key))
+		return ferry_poll_slowly(cq, count, wc, 0);
+	qp = cq->last_qp;
+	if (unlikely(ferry_last_is_recv(run.last) && qp->srq))
+		return ferry_poll_slowly(cq, count, wc, 0);
+	if (unlikely(count != 1)) {
+		if (count < 1)
+			return ferry_poll_slowly(cq, count, wc, 0);
+		if (ferry_cqe_ready(&cq->cqes, run.ci + 1))
+			return ferry_poll_batch(cq, count, wc);
+	}
+	ferry_fence_valid_body();
+	if (likely(!ferry_last_is_recv(run.last)))
+		n = ferry_take_run(cq, &qp->sq, &run, wc, ferry_fill_sent);
+	else
+		n = ferry_take_run(cq, &qp->rq, &run, wc, ferry_fill_received);
+	if (unlikely(!n))
+		return ferry_poll_slowly(cq, count, wc, 0);
+	ferry_unlock(&cq->lock);
+	return n;
 }
 
 /* On a host that is not coherent there is no fast way. */

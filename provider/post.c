@@ -8,7 +8,8 @@
 
 /* Data come here: nothing of them can be inline. */
 #define FERRY_FETCH_FLAGS	(FERRY_SEND_FLAGS & ~IBV_SEND_INLINE)
-#define FERRY_SEND(kind, opcode, flags)	{ FERRY_SEND_##kind, FERRY_WR_##opcode, ~(flags) }
+#define FERRY_SEND(kind, opcode, flags) \
+	{ (uint32_t)FERRY_SEND_##kind | FERRY_WR_##opcode, ~(flags) }
 
 const struct ferry_send_type ferry_rc_send = {
 	.data = sizeof(struct ferry_wqe_rdma),
@@ -17,7 +18,7 @@ const struct ferry_send_type ferry_rc_send = {
 		[IBV_WR_SEND_WITH_IMM]		= FERRY_SEND(PLAIN, SEND_IMM, FERRY_SEND_FLAGS),
 		[IBV_WR_SEND_WITH_INV]		= FERRY_SEND(PLAIN, SEND_INV, FERRY_SEND_FLAGS),
 		[IBV_WR_RDMA_WRITE]		= FERRY_SEND(RDMA, WRITE, FERRY_SEND_FLAGS),
-		[IBV_WR_RDMA_WRITE_WITH_IMM]	= FERRY_SEND(RDMA, WRITE_IMM, FERRY_SEND_FLAGS),
+		[IBV_WR_RDMA_WRITE_WITH_IMM]	= FERRY_SEND(RDMA_IMM, WRITE_IMM, FERRY_SEND_FLAGS),
 		[IBV_WR_RDMA_READ]		= FERRY_SEND(RDMA, READ, FERRY_FETCH_FLAGS),
 		[IBV_WR_ATOMIC_CMP_AND_SWP]	= FERRY_SEND(ATOMIC, ATOMIC_CS, FERRY_FETCH_FLAGS),
 		[IBV_WR_ATOMIC_FETCH_AND_ADD]	= FERRY_SEND(ATOMIC, ATOMIC_FA, FERRY_FETCH_FLAGS),
@@ -32,53 +33,80 @@ const struct ferry_send_type ferry_ud_send = {
 	},
 };
 
-const struct ferry_send_op ferry_no_send[FERRY_SEND_OPS];
-
-/* Both are called with the lock and release it. They call nothing, so they save few registers. */
-static FERRY_APART int ferry_post_one(struct ferry_qp *qp, struct ibv_send_wr *wr,
-				      struct ibv_send_wr **bad)
+/**
+ * ferry_put_pieces - writes inline data that are not one piece
+ * @sq: the queue
+ * @to: where they go in a WQE
+ * @from: the SGEs
+ * @n: how many
+ *
+ * Return: bytes; UINT32_MAX: there is no room for them.
+ */
+uint32_t ferry_put_pieces(const struct ferry_wq *sq, void *to, const struct ibv_sge *from,
+			  uint32_t n)
 {
-	struct ferry_wq *sq = &qp->sq;
-	const uint64_t pi = sq->pi;
-	int err;
+	uint32_t done = 0;
 
-	err = ferry_put_send(qp, pi, wr);
-	if (likely(!err))
-		ferry_publish_send(sq, pi + 1);
-	else
-		*bad = wr;
-	ferry_unlock(&sq->lock);
-	return err;
+	if (n > sq->max_sge)
+		return UINT32_MAX;
+	for (; n; n--, from++) {
+		if (from->length > sq->max_inline - done)
+			return UINT32_MAX;
+		ferry_put_bytes(to + done, (const void *)(uintptr_t)from->addr, from->length);
+		done += from->length;
+	}
+	return done;
 }
 
+/* Any list. Called with the lock, which it releases. */
 static FERRY_APART int ferry_post_list(struct ferry_qp *qp, struct ibv_send_wr *wr,
-					struct ibv_send_wr **bad)
+				       struct ibv_send_wr **bad)
 {
 	struct ferry_wq *sq = &qp->sq;
 	uint64_t pi;
 	int err = 0;
 
 	for (pi = sq->pi; wr; wr = wr->next, pi++) {
-		err = ferry_put_send(qp, pi, wr);
+		err = ferry_put_send(qp, pi, wr, false);
 		if (unlikely(err)) {
 			*bad = wr;
 			break;
 		}
 	}
-	if (likely(pi != sq->pi))
-		ferry_publish_send(sq, pi);
-	ferry_unlock(&sq->lock);
+	if (unlikely(pi == sq->pi)) {
+		ferry_unlock(&sq->lock);
+		return err;
+	}
+	ferry_publish_send(sq, pi);
+	ferry_unlock_fenced(&sq->lock);
 	return err;
 }
 
+static FERRY_COLD int ferry_post_later(struct ferry_qp *qp, struct ibv_send_wr *wr,
+				       struct ibv_send_wr **bad)
+{
+	ferry_lock_wait(&qp->sq.lock);
+	return ferry_post_list(qp, wr, bad);
+}
+
+/*
+ * The fast way: one request that goes well. It only calls where it ends, and so saves no
+ * registers.
+ */
 int ferry_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct ferry_qp *qp = to_fqp(ibqp);
+	struct ferry_wq *sq = &qp->sq;
+	uint64_t pi;
 
-	ferry_lock(&qp->sq.lock);
-	if (likely(wr && !wr->next))
-		return ferry_post_one(qp, wr, bad);
-	return ferry_post_list(qp, wr, bad);
+	if (unlikely(!ferry_lock_at_once(&sq->lock)))
+		return ferry_post_later(qp, wr, bad);
+	pi = sq->pi;
+	if (unlikely(!wr || wr->next || ferry_put_send(qp, pi, wr, true)))
+		return ferry_post_list(qp, wr, bad);
+	ferry_publish_send(sq, pi + 1);
+	ferry_unlock_fenced(&sq->lock);
+	return 0;
 }
 
 /* The device reads the record when it has no receive left: nothing to ring. */

@@ -61,18 +61,23 @@ static int ferry_init_wq(struct ferry_context *ctx, struct ferry_wq *wq,
 			 const struct ferry_wq_params *params)
 {
 	const uint32_t room = params->stride - params->data;
+	uint32_t i;
 
+	if (params->depth > FERRY_WQ_DEPTH_MAX)
+		return EINVAL;
+	ferry_wq_complete(wq, 0);
 	wq->mask = params->depth - 1;
-	wq->shift = __builtin_ctz(params->stride);
 	/* Whatever the driver grants, nothing is written beyond an entry. */
 	wq->max_sge = min_t(uint32_t, wq->max_sge, room / sizeof(struct ferry_sge));
 	wq->max_inline = min_t(uint32_t, wq->max_inline, room);
-	wq->wr_id = calloc(params->depth, sizeof(*wq->wr_id));
-	if (!wq->wr_id)
+	wq->places = calloc(params->depth, sizeof(*wq->places));
+	if (!wq->places)
 		return ENOMEM;
 	if (ferry_map_ring(ctx, &wq->ring, params->ring) ||
 	    ferry_map_bell(ctx, &wq->bell, params->slot, params->type, wq->qp->vqp.qp.qp_num))
 		return errno;
+	for (i = 0; i < params->depth; i++)
+		wq->places[i].entry = wq->ring.mem + (size_t)i * params->stride;
 	return 0;
 }
 
@@ -80,7 +85,7 @@ static void ferry_free_wq(struct ferry_context *ctx, struct ferry_wq *wq)
 {
 	ferry_sinks_destroy(ctx, wq->sinks);
 	ferry_unmap_ring(&wq->ring);
-	free(wq->wr_id);
+	free(wq->places);
 }
 
 /* Only these have operations that bring data to the sender. */
@@ -222,7 +227,6 @@ struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 		goto err_free;
 	memset(qp, 0, sizeof(*qp));
 	qp->type = ferry_send_types[attr->qp_type];
-	qp->ops = ferry_no_send;
 	qp->srq = attr->srq ? to_fsrq(attr->srq) : NULL;
 	qp->sq.lock.none = ferry_pd_single(attr->pd);
 	qp->rq.lock.none = ferry_pd_single(attr->pd);
@@ -291,14 +295,13 @@ static int ferry_reset_qp(struct ferry_qp *qp, struct ibv_qp_attr *attr, int mas
 
 	ferry_store_records(qp, 0, 0);
 	err = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
-	if (err) {
-		ferry_store_records(qp, qp->sq.bell.base | (uint32_t)qp->sq.pi,
-				    qp->rq.bell.base | (uint32_t)qp->rq.pi);
-		return err;
+	if (!err) {
+		ferry_cq_clean(to_fcq(ibqp->send_cq), &qp->sq);
+		ferry_cq_clean(to_fcq(ibqp->recv_cq), &qp->rq);
 	}
-	ferry_cq_clean(to_fcq(ibqp->send_cq), &qp->sq);
-	ferry_cq_clean(to_fcq(ibqp->recv_cq), &qp->rq);
-	return 0;
+	ferry_store_records(qp, qp->sq.bell.base | (uint32_t)qp->sq.pi,
+			    qp->rq.bell.base | (uint32_t)qp->rq.pi);
+	return err;
 }
 
 int ferry_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
@@ -311,8 +314,12 @@ int ferry_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		err = ferry_reset_qp(qp, attr, mask);
 	else
 		err = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
-	if (!err && mask & IBV_QP_STATE)
-		qp->ops = attr->qp_state < IBV_QPS_RTS ? ferry_no_send : qp->type->ops;
+	if (!err && mask & IBV_QP_STATE) {
+		if (attr->qp_state < IBV_QPS_RTS)
+			memset(qp->ops, 0, sizeof(qp->ops));
+		else
+			memcpy(qp->ops, qp->type->ops, sizeof(qp->ops));
+	}
 	return err;
 }
 

@@ -110,6 +110,8 @@ int ferry_map_bell(struct ferry_context *ctx, struct ferry_bell *bell,
 	bell->word = ctx->poll ? &page->word : NULL;
 	bell->status = ctx->status;
 	bell->page = ctx->doorbell;
+	/* Nothing is posted. From here on mostly the index changes: see ferry_store_index(). */
+	ferry_store64(&bell->slot->db, bell->base);
 	return 0;
 }
 

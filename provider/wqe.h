@@ -9,22 +9,24 @@
 
 #include "ferry.h"
 
-/* What stands in a WQE between its head and its data. One bit each, which is cheap to test. */
+/*
+ * What stands in a WQE between its head and its data: a bit each, which is cheap to test,
+ * above an enum ferry_wr.
+ */
 enum ferry_send_kind {
 	FERRY_SEND_NOT = 0,		/* no such request here */
-	FERRY_SEND_PLAIN = 1,		/* nothing: SEND */
-	FERRY_SEND_RDMA = 2,		/* the peer's address and key: WRITE, READ */
-	FERRY_SEND_ATOMIC = 4,		/* these and the operands */
-	FERRY_SEND_UD = 8,		/* the way to the peer, its QP and key */
+	FERRY_SEND_PLAIN = 1 << 8,	/* nothing: SEND */
+	FERRY_SEND_RDMA = 2 << 8,	/* the peer's address and key: WRITE, READ */
+	FERRY_SEND_RDMA_IMM = 4 << 8,	/* the same, and the head has immediate data */
+	FERRY_SEND_ATOMIC = 8 << 8,	/* the same, and the operands */
+	FERRY_SEND_UD = 16 << 8,	/* the way to the peer, its QP and key */
 };
 
-struct ferry_send_op {
-	uint8_t kind;			/* enum ferry_send_kind */
-	uint8_t opcode;			/* enum ferry_wr */
-	uint32_t refused;		/* IBV_SEND_* that may not be set */
-};
-
-#define FERRY_SEND_OPS	16		/* of a table by enum ibv_wr_opcode */
+/* The enum ferry_wr of it. */
+static inline uint8_t ferry_send_opcode(uint32_t what)
+{
+	return what;
+}
 
 /* How a type of QP sends. */
 struct ferry_send_type {
@@ -33,9 +35,10 @@ struct ferry_send_type {
 };
 
 /* post.c */
+uint32_t ferry_put_pieces(const struct ferry_wq *sq, void *to, const struct ibv_sge *from,
+			  uint32_t n);
 extern const struct ferry_send_type ferry_rc_send;
 extern const struct ferry_send_type ferry_ud_send;
-extern const struct ferry_send_op ferry_no_send[FERRY_SEND_OPS];
 
 /* The flags of a WQE are those of verbs. */
 #define FERRY_SEND_FLAGS \
@@ -44,18 +47,13 @@ static_assert(FERRY_WQE_FENCE == IBV_SEND_FENCE && FERRY_WQE_SIGNALED == IBV_SEN
 	      FERRY_WQE_SOLICITED == IBV_SEND_SOLICITED && FERRY_WQE_INLINE == IBV_SEND_INLINE,
 	      "the flags of a WQE are not those of verbs");
 
-/* The lock is held. Looks at ci, which others write, only when it must. */
+/* The lock is held. Looks at what others write, only when it must. */
 static inline bool ferry_wq_full(struct ferry_wq *wq, uint64_t pi)
 {
 	if (likely(pi != wq->limit))
 		return false;
-	wq->limit = __atomic_load_n(&wq->ci, __ATOMIC_RELAXED) + wq->mask + 1;
+	wq->limit = ferry_wq_ci(wq, pi) + wq->mask + 1;
 	return pi == wq->limit;
-}
-
-static inline void *ferry_wqe_at(const struct ferry_wq *wq, uint64_t place)
-{
-	return wq->ring.mem + (place << wq->shift);
 }
 
 static inline void ferry_put_sges(struct ferry_sge *to, const struct ibv_sge *from, int n)
@@ -70,12 +68,14 @@ static inline void ferry_put_sges(struct ferry_sge *to, const struct ibv_sge *fr
 }
 
 /* The same of whole words, one at least. Often there is one. */
-static inline void ferry_put_words(uint64_t *to, const uint64_t *from, size_t bytes)
+static inline void ferry_put_words(uint64_t *to, const uint64_t *from, uint32_t bytes)
 {
-	const uint64_t *end = (const void *)from + bytes;
+	const uint64_t *end;
 
 	*to = *from;
-	while (unlikely(++from != end))
+	if (likely(bytes == sizeof(*to)))
+		return;
+	for (end = from + bytes / sizeof(*to); ++from != end;)
 		*++to = *from;
 }
 
@@ -83,43 +83,55 @@ static inline void ferry_put_words(uint64_t *to, const uint64_t *from, size_t by
  * Most inline data are a few aligned words. No call of memcpy(): it costs more than it
  * saves, and all that the caller holds in registers.
  */
-static inline void ferry_put_bytes(void *to, const void *from, size_t bytes)
+static inline void ferry_put_bytes(void *to, const void *from, uint32_t bytes)
 {
-	const void *end = from + bytes;
+	const void *end;
 
 	if (unlikely(!bytes))
 		return;
-	if (likely(((uintptr_t)to | (uintptr_t)from | bytes) % sizeof(uint64_t) == 0)) {
+	if (likely(((uint32_t)(uintptr_t)from | bytes) % sizeof(uint64_t) == 0 &&
+		   (uintptr_t)to % sizeof(uint64_t) == 0)) {
 		ferry_put_words(to, from, bytes);
 		return;
 	}
-	for (; from != end; from++, to++)
+	for (end = from + bytes; from != end; from++, to++)
 		*(uint8_t *)to = *(const uint8_t *)from;
 }
 
-/* False when the data are more than @max bytes. Most are one piece. */
+/*
+ * False when there is no room for the data, or, with @one, when they are not one piece, as they
+ * mostly are. One piece needs no SGE.
+ */
 static inline bool ferry_put_inline(struct ferry_wqe_head *head, void *to,
-				    const struct ibv_sge *from, int n, uint32_t max)
+				    const struct ibv_send_wr *wr, const struct ferry_wq *sq,
+				    bool one)
 {
-	const struct ibv_sge *end = from + n;
-	uint32_t length, done = 0;
+	uint32_t length;
 
-	if (likely(n == 1)) {
-		done = from->length;
-		if (unlikely(done > max))
+	if (likely(wr->num_sge == 1)) {
+		length = wr->sg_list->length;
+		if (unlikely(length > sq->max_inline))
 			return false;
-		ferry_put_bytes(to, (const void *)(uintptr_t)from->addr, done);
+		ferry_put_bytes(__builtin_assume_aligned(to, sizeof(uint64_t)),
+				(const void *)(uintptr_t)wr->sg_list->addr, length);
 	} else {
-		for (; from != end; from++, to += length, done += length) {
-			length = from->length;
-			if (unlikely(length > max - done))
-				return false;
-			ferry_put_bytes(to, (const void *)(uintptr_t)from->addr, length);
-		}
+		length = one ? UINT32_MAX : ferry_put_pieces(sq, to, wr->sg_list, wr->num_sge);
+		if (unlikely(length == UINT32_MAX))
+			return false;
 	}
 	head->num_sge = 0;
-	head->inline_len = htole16(done);
+	head->inline_len = htole16(length);
 	return true;
+}
+
+/* Immediate data, or a key to invalidate. What has neither does without meaning to. */
+static inline void ferry_put_imm(struct ferry_wqe_head *head, const struct ibv_send_wr *wr,
+				 uint32_t what)
+{
+	if (ferry_send_opcode(what) == FERRY_WR_SEND_INV)
+		head->inv_key = htole32(wr->invalidate_rkey);
+	else
+		head->inv_key = (__force __le32)wr->imm_data;
 }
 
 static inline struct ferry_sge *ferry_put_atomic(struct ferry_wqe_head *head,
@@ -150,93 +162,107 @@ static inline struct ferry_sge *ferry_put_ud(struct ferry_wqe_head *head,
 	return wqe->sge;
 }
 
+static inline struct ferry_sge *ferry_put_rdma(struct ferry_wqe_rdma *wqe,
+					       const struct ibv_send_wr *wr)
+{
+	wqe->raddr = htole64(wr->wr.rdma.remote_addr);
+	wqe->rkey = htole32(wr->wr.rdma.rkey);
+	return wqe->sge;
+}
+
 /*
- * Writes what stands between the head and the data and tells where the data go. NULL: the
- * request makes no sense.
+ * Writes what stands between the head and the data, and immediate data, and tells where the
+ * data go. NULL: the request makes no sense.
  */
 static inline struct ferry_sge *ferry_put_remote(struct ferry_wqe_head *head,
-						 const struct ibv_send_wr *wr, unsigned int kind)
+						 const struct ibv_send_wr *wr, uint32_t what)
 {
 	struct ferry_wqe_rdma *wqe = container_of(head, struct ferry_wqe_rdma, head);
 
-	if (likely(kind & FERRY_SEND_RDMA)) {
-		wqe->raddr = htole64(wr->wr.rdma.remote_addr);
-		wqe->rkey = htole32(wr->wr.rdma.rkey);
-		return wqe->sge;
-	}
-	if (likely(kind & FERRY_SEND_PLAIN))
-		return wqe->sge;
-	if (kind & FERRY_SEND_UD)
-		return ferry_put_ud(head, wr);
-	if (kind & FERRY_SEND_ATOMIC)
+	if (likely(what & FERRY_SEND_RDMA))
+		return ferry_put_rdma(wqe, wr);
+	if (unlikely(what & FERRY_SEND_ATOMIC))
 		return ferry_put_atomic(head, wr);
+	ferry_put_imm(head, wr, what);
+	if (likely(what & FERRY_SEND_PLAIN))
+		return wqe->sge;
+	if (what & FERRY_SEND_RDMA_IMM)
+		return ferry_put_rdma(wqe, wr);
+	if (what & FERRY_SEND_UD)
+		return ferry_put_ud(head, wr);
 	return NULL;
 }
 
-/* Writes the WQE of index @pi. */
-static inline ALWAYS_INLINE int ferry_put_send(struct ferry_qp *qp, uint64_t pi, const struct ibv_send_wr *wr)
+/*
+ * Writes the WQE of index @pi. With @one, what is unusual is refused as well, so that there is
+ * no call in it: see ferry_post_send().
+ */
+static inline ALWAYS_INLINE int ferry_put_send(struct ferry_qp *qp, uint64_t pi,
+					       const struct ibv_send_wr *wr, bool one)
 {
 	struct ferry_wq *sq = &qp->sq;
 	const unsigned int send_flags = wr->send_flags;
-	const uint64_t place = pi & sq->mask;
+	struct ferry_place *at = &sq->places[pi & sq->mask];
 	const struct ferry_send_op *op;
 	struct ferry_wqe_head *head;
 	struct ferry_sge *data;
+	uint32_t what;
 
 	if (unlikely(wr->opcode >= FERRY_SEND_OPS))
 		return EINVAL;
 	op = &qp->ops[wr->opcode];
-	if (unlikely(send_flags & op->refused || (uint32_t)wr->num_sge > sq->max_sge))
+	what = op->what;
+	if (unlikely(send_flags & op->refused))
 		return EINVAL;
 	if (unlikely(ferry_wq_full(sq, pi)))
 		return ENOMEM;
 
-	head = ferry_wqe_at(sq, place);
-	data = ferry_put_remote(head, wr, op->kind);
+	head = at->entry;
+	data = ferry_put_remote(head, wr, what);
 	if (unlikely(!data))
 		return EINVAL;
-	if (send_flags & IBV_SEND_INLINE) {
-		if (unlikely(!ferry_put_inline(head, data, wr->sg_list, wr->num_sge,
-					       sq->max_inline)))
+	/* It is with little data that instructions count. */
+	if (likely(send_flags & IBV_SEND_INLINE)) {
+		if (unlikely(!ferry_put_inline(head, data, wr, sq, one)))
 			return EINVAL;
 	} else {
+		if (unlikely((uint32_t)wr->num_sge > sq->max_sge))
+			return EINVAL;
 		ferry_put_sges(data, wr->sg_list, wr->num_sge);
 		head->num_sge = wr->num_sge;
 		head->inline_len = 0;
 	}
-	head->opcode = op->opcode;
+	head->opcode = ferry_send_opcode(what);
 	head->flags = send_flags;
-	/* Without meaning to most requests. */
-	if (op->opcode == FERRY_WR_SEND_INV)
-		head->inv_key = htole32(wr->invalidate_rkey);
-	else
-		head->inv_key = (__force __le32)wr->imm_data;
-	sq->wr_id[place] = wr->wr_id;
+	at->wr_id = wr->wr_id;
 	return 0;
 }
 
-/* Announces what has been written up to @pi. The lock is held. */
+/*
+ * Announces what has been written up to @pi. The lock is held, and ferry_unlock_fenced() may
+ * release it then.
+ */
 static inline void ferry_publish_send(struct ferry_wq *sq, uint64_t pi)
 {
 	sq->pi = pi;
 	ferry_fence_work_record();
-	ferry_ring(&sq->bell, sq->bell.base | (uint32_t)pi);
+	ferry_ring_index(&sq->bell, pi);
 }
 
 static inline int ferry_put_recv(struct ferry_wq *rq, uint64_t pi, const struct ibv_recv_wr *wr)
 {
-	struct ferry_rqe *rqe;
+	struct ferry_place *at = &rq->places[pi & rq->mask];
+	struct ferry_rqe *rqe = at->entry;
 
 	if (unlikely((unsigned int)wr->num_sge > rq->max_sge))
 		return EINVAL;
 	if (unlikely(ferry_wq_full(rq, pi)))
 		return ENOMEM;
 
-	rqe = ferry_wqe_at(rq, pi & rq->mask);
 	rqe->num_sge = htole16(wr->num_sge);
 	rqe->id = htole16(pi);
 	ferry_put_sges(rqe->sge, wr->sg_list, wr->num_sge);
-	rq->wr_id[pi & rq->mask] = wr->wr_id;
+	at->wr_id = wr->wr_id;
 	return 0;
 }
 
@@ -245,7 +271,7 @@ static inline void ferry_publish_recv(struct ferry_wq *rq, uint64_t pi)
 {
 	rq->pi = pi;
 	ferry_fence_work_record();
-	ferry_store64(&rq->bell.slot->db, rq->bell.base | (uint32_t)pi);
+	ferry_store_index(&rq->bell.slot->db, pi);
 }
 
 static inline int ferry_put_srq_recv(struct ferry_srq *srq, uint64_t pi,
@@ -273,7 +299,7 @@ static inline void ferry_publish_srq_recv(struct ferry_srq *srq, uint64_t pi)
 {
 	srq->pi = pi;
 	ferry_fence_work_record();
-	ferry_store64(&srq->bell.slot->db, srq->bell.base | (uint32_t)pi);
+	ferry_store_index(&srq->bell.slot->db, pi);
 }
 
 #endif

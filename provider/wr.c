@@ -30,10 +30,13 @@ static int ferry_wr_complete(struct ibv_qp_ex *ibqp)
 	struct ferry_wq *sq = &qp->sq;
 	int err = qp->wr_err;
 
-	if (likely(!err && qp->wr_pi != sq->pi))
-		ferry_publish_send(sq, qp->wr_pi);
-	ferry_unlock(&sq->lock);
-	return err;
+	if (unlikely(err || qp->wr_pi == sq->pi)) {
+		ferry_unlock(&sq->lock);
+		return err;
+	}
+	ferry_publish_send(sq, qp->wr_pi);
+	ferry_unlock_fenced(&sq->lock);
+	return 0;
 }
 
 static void ferry_wr_abort(struct ibv_qp_ex *ibqp)
@@ -49,10 +52,11 @@ static inline struct ferry_wqe_head *ferry_wr_begin(struct ibv_qp_ex *ibqp,
 	const struct ferry_send_op *op = &qp->ops[opcode];
 	struct ferry_wq *sq = &qp->sq;
 	struct ferry_wqe_head *head;
+	struct ferry_place *at;
 
 	if (unlikely(qp->wr_err))
 		return NULL;
-	if (unlikely(!op->kind || ibqp->wr_flags & op->refused)) {
+	if (unlikely(!op->what || ibqp->wr_flags & op->refused)) {
 		qp->wr_err = EINVAL;
 		return NULL;
 	}
@@ -60,13 +64,14 @@ static inline struct ferry_wqe_head *ferry_wr_begin(struct ibv_qp_ex *ibqp,
 		qp->wr_err = ENOMEM;
 		return NULL;
 	}
-	head = ferry_wqe_at(sq, qp->wr_pi & sq->mask);
-	head->opcode = op->opcode;
+	at = &sq->places[qp->wr_pi & sq->mask];
+	head = at->entry;
+	head->opcode = ferry_send_opcode(op->what);
 	/* Whether data are inline is known when they come. */
 	head->flags = ibqp->wr_flags & ~FERRY_WQE_INLINE;
 	head->num_sge = 0;
 	head->inline_len = 0;
-	sq->wr_id[qp->wr_pi & sq->mask] = ibqp->wr_id;
+	at->wr_id = ibqp->wr_id;
 	if (unlikely(sq->sinks))
 		ferry_sink_none(sq->sinks, qp->wr_pi & sq->mask);
 	qp->wr_head = head;
