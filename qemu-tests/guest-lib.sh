@@ -10,7 +10,8 @@ FAILED=0
 RUN_LIMIT=${RUN_LIMIT:-60}
 
 # Before a module is loaded, and once more when ours is: the checker names places in the kernel.
-[ "${CHECKER:-no}" = no ] || coherence symbols
+tell_symbols() { [ "${CHECKER:-no}" = no ] || coherence symbols; }
+tell_symbols
 
 # ---------------------------------------------------------------- results
 
@@ -126,6 +127,7 @@ load_ferry() {
 	modprobe ib_uverbs
 	modprobe rdma_ucm
 	modprobe ferry "$@" || return
+	tell_symbols
 	wait_for 20 ferry_count "${NICS:-1}" || { diag "no RDMA device of ours appeared"; return 1; }
 	_n=0
 	for _dev in $(ferry_devices); do

@@ -172,7 +172,6 @@ coherence_plugin() {
 		"/env/userland-${user##*/}"/usr/bin/{ib_*,ibv_*}; do
 		printf ',object=%s' "$file"
 	done
-	[ "${WANT[checker]}" != stall ] || printf ',stall=200'
 }
 
 start_guest() {

@@ -84,7 +84,7 @@ struct coherence_header {
 	uint64_t pages_offset;	/* in the file */
 	uint64_t lines_offset;
 	uint32_t lost;		/* reports that found no room */
-	uint32_t pad;
+	uint32_t epoch;		/* the plugin's: a new one where what was said may be said again */
 	struct coherence_report reports[COHERENCE_REPORTS];
 };
 
@@ -217,6 +217,7 @@ static inline void coherence_report(struct coherence *c, enum coherence_event ev
 	unsigned int i;
 	const char *at;
 
+	hash = coherence_hash(hash, __atomic_load_n(&c->header->epoch, __ATOMIC_RELAXED));
 	for (at = who; *at; at++)
 		hash = coherence_hash(hash, (uint8_t)*at);
 	if (c->said[hash % 512] == hash)

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * For guests under the coherence checker: "coherence symbols" tells it the kernel's symbols,
- * "coherence self-test" makes accesses that are right and ones that are wrong, with the
- * checker itself as the device, and sees whether it tells them apart. riscv64 only.
+ * For guests under the coherence checker; riscv64 only.
+ *
+ * symbols	tells it the kernel's symbols
+ * write	when this is done, all that was found is in the log
+ * forget	the same, and what is found again is reported again; what a device has
+ *		written up to now will not count as stale any more
+ * stall USEC	from now on stores take that long which may tell a device something: it acts
+ *		before the next instruction then
+ * self-test	makes accesses that are right and ones that are wrong, with the checker
+ *		itself as the device, and sees whether it tells them apart
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +41,9 @@ enum event { READ_DIRTY, READ_LOST, WRITE_DIRTY, WRITE_ALIAS, LOAD_STALE, LOAD_L
 #define get_found(where)	MARK(0x7f4, where)
 #define device_reads(addr)	MARK(0x7f5, addr)
 #define device_writes(addr)	MARK(0x7f6, addr)
+#define write_all()		MARK(0x7f7, 0)
+#define forget()		MARK(0x7f8, 0)
+#define set_stall(us)		MARK(0x7f9, us)
 #define cbo_clean(addr)		CBO(1, addr)
 #define cbo_flush(addr)		CBO(2, addr)
 
@@ -198,10 +208,23 @@ static const struct tap_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	if (argc == 2 && !strcmp(argv[1], "symbols"))
+	const char *order = argc > 1 ? argv[1] : "";
+
+	if (argc == 2 && !strcmp(order, "symbols"))
 		return symbols();
-	if (argc == 2 && !strcmp(argv[1], "self-test"))
+	if (argc == 2 && !strcmp(order, "self-test"))
 		return tap_run(tests, sizeof(tests) / sizeof(tests[0]), NULL, 0);
-	fprintf(stderr, "usage: %s symbols|self-test\n", argv[0]);
+	if (argc == 2 && !strcmp(order, "write"))
+		write_all();
+	else if (argc == 2 && !strcmp(order, "forget"))
+		forget();
+	else if (argc == 3 && !strcmp(order, "stall"))
+		set_stall(strtoul(argv[2], NULL, 0));
+	else
+		goto usage;
+	return 0;
+
+usage:
+	fprintf(stderr, "usage: %s symbols|write|forget|stall USEC|self-test\n", argv[0]);
 	return 2;
 }

@@ -5,10 +5,9 @@
  * access that a machine with caches the device does not see would get wrong.
  *
  *	-plugin coherence.so,shadow=FILE,log=FILE[,base=ADDR][,size=BYTES][,suppress=FILE]
- *		[,object=ELF]...[,stall=USEC]
+ *		[,object=ELF]...
  *
- * base and size are the guest's RAM. With stall a hart waits so long after each store to
- * uncached memory, so that a device that polls acts before the next instruction.
+ * base and size are the guest's RAM.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -35,7 +34,7 @@ struct site {
 	uint64_t pc;
 	const uint8_t *host;
 	uint32_t word;
-	uint32_t said;		/* events reported from here, a bit each */
+	uint64_t said;		/* the epoch, and what was reported from here in it, a bit an event */
 };
 
 static struct coherence shadow;
@@ -64,14 +63,28 @@ static const struct code *storer_code(uint64_t storer, struct code *code)
 	return code;
 }
 
+/* Once an epoch is enough to say that @event happens at @site. */
+static bool is_said(struct site *site, enum coherence_event event)
+{
+	uint64_t epoch = __atomic_load_n(&shadow.header->epoch, __ATOMIC_RELAXED);
+	uint64_t old = __atomic_load_n(&site->said, __ATOMIC_RELAXED), new;
+
+	do {
+		new = (old >> 32 == epoch ? old : epoch << 32) | 1u << event;
+		if (new == old)
+			return true;
+	} while (!__atomic_compare_exchange_n(&site->said, &old, new, true, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return false;
+}
+
 static void report(unsigned int hart, struct site *site, uint64_t addr,
 		   const struct finding *finding)
 {
 	const struct coherence_line *line = coherence_line(&shadow, addr);
 	struct code at, storer;
 
-	if (!finding->bytes || __atomic_fetch_or(&site->said, 1u << finding->event,
-						 __ATOMIC_RELAXED) & 1u << finding->event)
+	if (!finding->bytes || is_said(site, finding->event))
 		return;
 	code_take(&at, site->pc, site->host);
 	log_cpu(finding, addr, hart, &at, storer_code(line->storer, &storer), line->writer);
@@ -80,7 +93,10 @@ static void report(unsigned int hart, struct site *site, uint64_t addr,
 /* Takes what the device has reported. */
 static void collect(void)
 {
-	unsigned int i;
+	unsigned int i, lost = __atomic_exchange_n(&shadow.header->lost, 0, __ATOMIC_RELAXED);
+
+	if (lost)
+		log_lost(lost);
 
 	for (i = 0; i < COHERENCE_REPORTS; i++) {
 		struct coherence_report *report = &shadow.header->reports[i];
@@ -112,10 +128,16 @@ static void *writer(void *unused)
 	return NULL;
 }
 
-static void on_end(void *unused)
+/* All that was found, whether its place can be named or not. */
+static void write_all(void)
 {
 	collect_alone();
 	log_write(true);
+}
+
+static void on_end(void *unused)
+{
+	write_all();
 }
 
 /* ------------------------------------------------------------------------- accesses */
@@ -165,6 +187,18 @@ static void access_second(unsigned int hart, struct site *site, uint64_t vaddr, 
 	access_line(hart, site, page->paddr + vaddr % COHERENCE_PAGE, len, store, page->uncached);
 }
 
+/*
+ * With a stall, stores that may tell a device something take long: to I/O, and by programs
+ * to uncached memory. (The kernel's are too many: it clears pages that way.)
+ */
+static void stall(const struct site *site, const struct page *page)
+{
+	unsigned int us = __atomic_load_n(&stall_us, __ATOMIC_RELAXED);
+
+	if (us && (!page || (page->uncached && !(site->pc >> 63))))
+		usleep(us);
+}
+
 static void on_access(unsigned int hart, qemu_plugin_meminfo_t info, uint64_t vaddr, void *arg)
 {
 	const struct page *page = find_page(hart, info, vaddr);
@@ -178,8 +212,8 @@ static void on_access(unsigned int hart, qemu_plugin_meminfo_t info, uint64_t va
 		if (len > first)
 			access_second(hart, arg, vaddr + first, len - first, store);
 	}
-	if (stall_us && store && (!page || page->uncached))
-		usleep(stall_us);
+	if (store)
+		stall(arg, page);
 }
 
 static void on_cbo(unsigned int hart, void *arg)
@@ -281,6 +315,14 @@ static void mark_found(uint64_t where)
 	g_byte_array_free(bytes, TRUE);
 }
 
+static void mark_forget(void)
+{
+	write_all();
+	log_forget();
+	__atomic_add_fetch(&shadow.header->epoch, 1, __ATOMIC_RELAXED);
+	shadow_forget(&shadow);
+}
+
 static const char *guest_plays(void *arg, uint64_t addr)
 {
 	return arg;
@@ -298,6 +340,15 @@ static void on_mark(unsigned int hart, void *arg)
 		break;
 	case MARK_FOUND:
 		mark_found(vaddr);
+		break;
+	case MARK_WRITE:
+		write_all();
+		break;
+	case MARK_FORGET:
+		mark_forget();
+		break;
+	case MARK_STALL:
+		__atomic_store_n(&stall_us, (unsigned int)vaddr, __ATOMIC_RELAXED);
 		break;
 	case MARK_DEVICE_READ:
 		if (qemu_plugin_translate_vaddr(vaddr, &paddr))
@@ -327,7 +378,7 @@ static void watch(struct qemu_plugin_insn *insn, struct site *site)
 	else if (is_fence_vma(site->word))
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_fence_vma, QEMU_PLUGIN_CB_NO_REGS,
 						       NULL);
-	else if (insn_mark(site->word) >= MARK_SYMBOLS && insn_mark(site->word) <= MARK_DEVICE_WRITE)
+	else if (insn_mark(site->word) >= MARK_SYMBOLS && insn_mark(site->word) <= MARK_STALL)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_mark, QEMU_PLUGIN_CB_R_REGS, site);
 }
 
@@ -378,8 +429,6 @@ static bool take_option(struct options *options, const char *name, const char *v
 		options->base = strtoull(value, NULL, 0);
 	else if (!strcmp(name, "size"))
 		options->size = strtoull(value, NULL, 0);
-	else if (!strcmp(name, "stall"))
-		stall_us = (unsigned int)strtoul(value, NULL, 0);
 	else if (!strcmp(name, "object"))
 		return symbols_object(value);
 	else

@@ -217,3 +217,17 @@ void log_write(bool all)
 	g_array_free(taken, TRUE);
 	pthread_mutex_unlock(&lock);
 }
+
+void log_lost(unsigned int reports)
+{
+	pthread_mutex_lock(&lock);
+	fprintf(out, "coherence: %u reports of the device found no room\n", reports);
+	pthread_mutex_unlock(&lock);
+}
+
+void log_forget(void)
+{
+	pthread_mutex_lock(&lock);
+	g_hash_table_remove_all(said);
+	pthread_mutex_unlock(&lock);
+}

@@ -20,6 +20,9 @@ void log_device(const struct coherence_report *report, const struct code *storer
 /* The text of /proc/kallsyms: names for what is written from now on. */
 void log_symbols(const char *kallsyms);
 
+/* The device had more to report than there was room for. */
+void log_lost(unsigned int reports);
+
 /* How often each event was found. */
 void log_counts(uint64_t counts[COHERENCE_EVENTS]);
 
@@ -28,5 +31,8 @@ void log_counts(uint64_t counts[COHERENCE_EVENTS]);
  * symbols, unless @all.
  */
 void log_write(bool all);
+
+/* What was written may be written again. */
+void log_forget(void);
 
 #endif

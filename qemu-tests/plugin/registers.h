@@ -45,6 +45,9 @@ enum mark {
 	MARK_FOUND = 0x7f4,		/* what was found goes to where REG points: a word an event */
 	MARK_DEVICE_READ = 0x7f5,	/* as if a device read the line that REG points into */
 	MARK_DEVICE_WRITE = 0x7f6,
+	MARK_WRITE = 0x7f7,		/* all that was found so far is in the log when this is over */
+	MARK_FORGET = 0x7f8,		/* the same; then nothing counts as said, or as stale */
+	MARK_STALL = 0x7f9,		/* REG says for how many microseconds stores stall */
 	MARK_NONE = 0,
 };
 

@@ -2,6 +2,7 @@
 #include "shadow.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 bool shadow_create(struct coherence *c, const char *path, uint64_t ram_base, uint64_t ram_size)
 {
@@ -130,4 +131,32 @@ struct finding shadow_inval(struct coherence *c, uint64_t addr)
 		new.stale = old.dirty;
 	} while (!coherence_change(line, old, new));
 	return found(COHERENCE_INVAL_DIRTY, old.dirty & ~old.stale);
+}
+
+static void forget_lines(struct coherence_line *line, size_t count)
+{
+	struct coherence_state old, new = { 0, 0 };
+
+	for (; count; count--, line++) {
+		do {
+			old = coherence_state(line);
+			new.dirty = old.dirty;
+		} while (old.stale && !coherence_change(line, old, new));
+	}
+}
+
+/* Only in the pages of the file that are there: it is sparse. */
+void shadow_forget(struct coherence *c)
+{
+	const size_t pages = (c->size - c->header->lines_offset) / COHERENCE_PAGE;
+	const size_t each = COHERENCE_PAGE / sizeof(struct coherence_line);
+	unsigned char *there = malloc(pages);
+	size_t i;
+
+	if (!there || mincore(c->lines, pages * COHERENCE_PAGE, there))
+		abort();
+	for (i = 0; i < pages; i++)
+		if (there[i] & 1)
+			forget_lines(c->lines + i * each, each);
+	free(there);
 }

@@ -28,4 +28,7 @@ void shadow_clean(struct coherence *c, uint64_t addr);
 struct finding shadow_flush(struct coherence *c, uint64_t addr);
 struct finding shadow_inval(struct coherence *c, uint64_t addr);
 
+/* What the device has written counts as read anew; what the CPUs have stored stays dirty. */
+void shadow_forget(struct coherence *c);
+
 #endif
