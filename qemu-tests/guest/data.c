@@ -841,7 +841,6 @@ static void mix_phase(struct run *run, uint64_t phase, bool late)
 	if (options.plain)
 		run->attr.rd_atomic = 1 << below(run, 5);
 	run->attr.min_rnr_timer = 1 + below(run, 12);
-	run->attr.timeout = 14;
 	run_create(run);
 	for (batch = 0; batch < 10; batch++) {
 		run->late_receives = late && one_in(run, 2);

@@ -22,6 +22,7 @@ struct options options = {
 	.gid = -1,
 	.iterations = 100,
 	.memory = 32 << 20,
+	.ack_timeout = 14,
 };
 
 static const struct option long_options[] = {
@@ -33,6 +34,7 @@ static const struct option long_options[] = {
 	{ "seconds", required_argument, NULL, 't' },
 	{ "iterations", required_argument, NULL, 'n' },
 	{ "memory", required_argument, NULL, 'm' },
+	{ "ack-timeout", required_argument, NULL, 'a' },
 	{ "plain", no_argument, NULL, 'p' },
 	{ "listen", required_argument, NULL, 'L' },
 	{ "peer", required_argument, NULL, 'P' },
@@ -52,6 +54,7 @@ static void usage(const char *program, const char *what)
 		"  --seconds N     go on for so long, where a test repeats\n"
 		"  --iterations N  repeat so often, where a test repeats (100)\n"
 		"  --memory BYTES  register no more than that on one side (32 MiB)\n"
+		"  --ack-timeout N a request is repeated when 4.096 us << N have passed (14)\n"
 		"  --plain         no fences, receives before sends, no empty READs and WRITEs: Soft-RoCE\n"
 		"                  fails otherwise\n"
 		"  --listen PORT   two processes or hosts: wait for the other one\n"
@@ -87,6 +90,7 @@ void options_parse(int argc, char **argv, const char *what)
 		case 't': options.seconds = number(optarg, argv[0], what); break;
 		case 'n': options.iterations = number(optarg, argv[0], what); break;
 		case 'm': options.memory = number(optarg, argv[0], what); break;
+		case 'a': options.ack_timeout = number(optarg, argv[0], what) % 32; break;
 		case 'p': options.plain = true; break;
 		case 'L': options.listen = optarg; break;
 		case 'P': options.peer = optarg; break;
@@ -334,7 +338,7 @@ struct rig_attr rig_defaults(void)
 		.cqe = 256,
 		.qp_access = ACCESS_ALL,
 		.mtu = IBV_MTU_1024,
-		.timeout = 14,
+		.timeout = options.ack_timeout,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.min_rnr_timer = 12,

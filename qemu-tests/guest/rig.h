@@ -21,6 +21,7 @@ struct options {
 	unsigned int seconds;		/* 0: not limited by time */
 	unsigned int iterations;
 	size_t memory;			/* bytes a test may register on one side */
+	uint8_t ack_timeout;		/* Local ACK Timeout: 4.096 us << this */
 	bool plain;			/* no fences, receives before sends, no empty READs and WRITEs */
 	const char *listen;		/* port */
 	const char *peer;		/* host:port */
