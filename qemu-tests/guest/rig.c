@@ -12,8 +12,8 @@
 #include "rig.h"
 
 #define PORT		1
-#define WAIT_WC_US	(20 * 1000 * 1000ull)
-#define WAIT_EVENT_US	(10 * 1000 * 1000ull)
+#define WAIT_WC_US	(20 * 1000 * 1000ull * tap_patience())
+#define WAIT_EVENT_US	(10 * 1000 * 1000ull * tap_patience())
 #define QUERY_ALL	(2 * IBV_QP_DEST_QPN - 1)
 
 /* --------------------------------------------------------------------------- options */

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -45,6 +46,14 @@ const char *tap_error(int err)
 	return name ? name : "no errno value";
 }
 
+unsigned int tap_patience(void)
+{
+	const char *text = getenv("PATIENCE");
+	int patience = text ? atoi(text) : 1;
+
+	return patience > 0 ? patience : 1;
+}
+
 static long now_ms(void)
 {
 	struct timespec now;
@@ -70,7 +79,7 @@ static int run_one(const struct tap_test *test, unsigned int number)
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		alarm(test->seconds ? test->seconds : DEFAULT_SECONDS);
+		alarm((test->seconds ? test->seconds : DEFAULT_SECONDS) * tap_patience());
 		test->run(test->arg);
 		fflush(stdout);
 		_exit(0);

@@ -14,7 +14,7 @@ struct tap_test {
 	const char *name;
 	void (*run)(const void *arg);
 	const void *arg;
-	unsigned int seconds;		/* it may take; 0: 120 */
+	unsigned int seconds;		/* it may take, times tap_patience(); 0: 120 */
 };
 
 /*
@@ -23,6 +23,9 @@ struct tap_test {
  */
 int tap_run(const struct tap_test *tests, size_t count, const char *only, int bail);
 void tap_list(const struct tap_test *tests, size_t count);
+
+/* The environment's PATIENCE, by which all limits of time are multiplied: slow kernels. */
+unsigned int tap_patience(void);
 
 /* A line of explanation. */
 void tap_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

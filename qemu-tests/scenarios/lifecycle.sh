@@ -7,8 +7,9 @@ run "the driver loads and the device comes up" load_ferry || return
 . /ferry/scenarios/lib/verbs.sh
 
 before=$(all_resources)
-tap lifecycle lifecycle --iterations 200
-tap hostile hostile --iterations 200 --seconds 20
+iterations=$((200 / PATIENCE))
+tap lifecycle lifecycle --iterations $iterations
+tap hostile hostile --iterations $iterations --seconds 20
 tap events events --only acknowledged
 is "rdma resource shows what it did before" "$(all_resources)" "$before"
 run "the driver goes" unload_ferry
