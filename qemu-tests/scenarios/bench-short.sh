@@ -5,7 +5,6 @@
 #
 # The short form of the benchmark.
 
-TIMED='-D 3 -f 1'
 ROUNDS=1000
 . /ferry/scenarios/lib/bench.sh
 benchmark write_bw_64k write_rate_8 write_lat_8

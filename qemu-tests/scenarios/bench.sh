@@ -5,7 +5,6 @@
 #
 # How Ferry compares with Soft-RoCE.
 
-TIMED='-D 3 -f 1'
 ROUNDS=5000
 . /ferry/scenarios/lib/bench.sh
 benchmark write_bw_64k read_bw_64k send_bw_64k write_rate_8 send_rate_8 write_lat_8 send_lat_8 read_lat_8
