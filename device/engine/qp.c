@@ -82,14 +82,31 @@ void qp_complete_recv_error(struct ferry_engine *e, struct qp *qp, uint16_t id,
 	qp_complete_recv(e, qp, &cqe, true);
 }
 
-static bool rq_take(struct ferry_engine *e, struct qp *qp, struct recv *recv)
+static bool rq_has(struct ferry_engine *e, struct qp *qp)
 {
 	if (qp->rq.ci == qp->rq.pi)
 		wq_refresh(e, &qp->rq, FERRY_DB_RQ, qp_number(qp));
-	if (qp->rq.ci == qp->rq.pi)
+	return qp->rq.ci != qp->rq.pi;
+}
+
+static bool rq_take(struct ferry_engine *e, struct qp *qp, struct recv *recv)
+{
+	if (!rq_has(e, qp))
 		return false;
 	recv_read(e, &qp->rq, recv);
 	return true;
+}
+
+static bool srq_has(struct ferry_engine *e, struct srq *srq)
+{
+	if (srq->wq.ci == srq->wq.pi)
+		wq_refresh(e, &srq->wq, FERRY_DB_SRQ, srq->source.number);
+	return srq->wq.ci != srq->wq.pi;
+}
+
+bool qp_has_recv(struct ferry_engine *e, struct qp *qp)
+{
+	return qp->srq ? srq_has(e, qp->srq) : rq_has(e, qp);
 }
 
 bool qp_take_recv(struct ferry_engine *e, struct qp *qp, struct recv *recv)
@@ -98,9 +115,7 @@ bool qp_take_recv(struct ferry_engine *e, struct qp *qp, struct recv *recv)
 
 	if (!srq)
 		return rq_take(e, qp, recv);
-	if (srq->wq.ci == srq->wq.pi)
-		wq_refresh(e, &srq->wq, FERRY_DB_SRQ, srq->source.number);
-	if (srq->wq.ci == srq->wq.pi)
+	if (!srq_has(e, srq))
 		return false;
 	recv_read(e, &srq->wq, recv);
 	srq_check_limit(e, srq);

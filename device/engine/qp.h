@@ -68,6 +68,8 @@ struct requester {
 	uint32_t fail_index;
 	struct timer ack_timer;
 	struct timer pause;	/* RNR, or a busy link: sends nothing while armed */
+	uint64_t rnr_wait;	/* ns of an RNR pause that are left when it ends, and */
+	uint64_t rnr_look;	/* how long the next part of it is */
 	struct send_wqe wqe;	/* that of psn */
 	struct send_wqe wqe_read; /* that of una, where it is another one */
 };
@@ -195,6 +197,9 @@ void qp_complete_send(struct ferry_engine *e, struct qp *qp, uint32_t index, uin
 void qp_complete_recv(struct ferry_engine *e, struct qp *qp, struct ferry_cqe *cqe, bool event);
 void qp_complete_recv_error(struct ferry_engine *e, struct qp *qp, uint16_t id,
 			    enum ferry_wc_status status, uint8_t vendor);
+
+/* Whether there is a receive. */
+bool qp_has_recv(struct ferry_engine *e, struct qp *qp);
 
 /* Takes a receive; false: there is none. */
 bool qp_take_recv(struct ferry_engine *e, struct qp *qp, struct recv *recv);

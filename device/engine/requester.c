@@ -11,6 +11,7 @@
 #define READ_PIECE	256	/* PSNs that one READ request asks for at most */
 #define ACK_INTERVAL	16	/* packets of a message between requests for an ACK */
 #define BUSY_DELAY	50000ull /* ns until a busy link is tried again */
+#define RNR_LOOK	20000ull /* ns until the receive queue of a peer of this port is looked at */
 
 /* What else the engine saw when a WQE failed here: ferry_cqe.vendor_err. */
 enum requester_vendor {
@@ -145,9 +146,36 @@ static void requester_timeout(struct ferry_engine *e, struct timer *timer)
 	requester_retry(e, qp);
 }
 
+/*
+ * The peer wants to be left alone for as long as it says, which is how it waits for its host. One
+ * of this port can be seen to have a receive before that. Looks are ever further apart, so
+ * that one that never has costs little.
+ */
+static void requester_wait_rnr(struct ferry_engine *e, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	uint64_t slice = req->rnr_wait;
+
+	if (path_is_loopback(e, &qp->attr.av))
+		slice = min_u64(slice, req->rnr_look);
+	req->rnr_look *= 2;
+	req->rnr_wait -= slice;
+	timer_arm(e, &req->pause, slice);
+}
+
 static void requester_pause_over(struct ferry_engine *e, struct timer *timer)
 {
-	qp_activate(e, container_of(timer, struct qp, req.pause), QP_WORK_SEND);
+	struct qp *qp = container_of(timer, struct qp, req.pause), *peer;
+
+	if (qp->req.rnr_wait) {
+		peer = qp_find(e, qp->attr.dest_qpn);
+		if (peer && !qp_has_recv(e, peer)) {
+			requester_wait_rnr(e, qp);
+			return;
+		}
+	}
+	qp->req.rnr_wait = 0;
+	qp_activate(e, qp, QP_WORK_SEND);
 }
 
 static void requester_watch(struct ferry_engine *e, struct qp *qp)
@@ -231,7 +259,9 @@ static void requester_rnr(struct ferry_engine *e, struct qp *qp, uint8_t syndrom
 		req->rnr_left--;
 	requester_rewind(qp);
 	timer_cancel(e, &req->ack_timer);
-	timer_arm(e, &req->pause, rnr_delay[syndrome & 31]);
+	req->rnr_wait = rnr_delay[syndrome & 31];
+	req->rnr_look = RNR_LOOK;
+	requester_wait_rnr(e, qp);
 }
 
 static void requester_nak(struct ferry_engine *e, struct qp *qp, uint8_t syndrome)
@@ -665,6 +695,7 @@ void requester_stop(struct ferry_engine *e, struct qp *qp)
 {
 	timer_cancel(e, &qp->req.ack_timer);
 	timer_cancel(e, &qp->req.pause);
+	qp->req.rnr_wait = 0;
 	qp->req.failed = false;
 }
 
