@@ -275,6 +275,7 @@ END {
 	section("Mapping", "The DMA API as this device's driver meets it, and the IOMMU by itself. \"Page table only\": the domain was attached to no " \
 		"device, so nothing had to be invalidated.")
 	plot("dma-map")
+	plot("dma-map-scattered-pages")
 	table("DMA map", "size")
 	plot("iommu")
 	table("IOMMU", "size")

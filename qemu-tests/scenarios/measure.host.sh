@@ -22,10 +22,11 @@ host_json_holds() {
 			((.samples | sort) as $s | .repeats % 2 == 0 or .median == $s[(.repeats - 1) / 2]))' "$MEASURED/results.json"
 }
 
-# A plot for each group with sizes or batches, one for the barriers, and no other.
+# A plot for each group with sizes or batches, one for what counts pages, one for the barriers, and no other.
 host_plots_are_there() {
 	local wanted drawn
-	wanted=$(jq -r '.rows[].group | select(. != "barrier loop") | ascii_downcase | gsub("[^a-z0-9]+"; "-") + ".svg"' "$MEASURED/results.json" | sort -u)
+	wanted=$(jq -r '.rows[] | select(.group != "barrier loop") |
+		.group + (if .case | test("scattered") then ", scattered pages" else "" end) | ascii_downcase | gsub("[^a-z0-9]+"; "-") + ".svg"' "$MEASURED/results.json" | sort -u)
 	drawn=$(cd "$MEASURED" && ls ./*.svg | sed 's,^\./,,')
 	printf 'wanted:\n%s\ndrawn:\n%s\n' "$wanted" "$drawn"
 	[ "$wanted" = "$drawn" ] && ! grep -L '</svg>' "$MEASURED"/*.svg | grep .
