@@ -24,6 +24,9 @@
 #define RECEIVES	(2 * WINDOW)
 /* A client must come within that many seconds. */
 #define CLIENT_PATIENCE	600
+/* Of a ping and of a stream, however slow they are. */
+#define FEWEST_ROUNDS	(settings.quick ? 4 : 16)
+#define FEWEST_MESSAGES	((settings.quick ? 2 : 4) * WINDOW)
 #define MOST_ROUNDS	100000u
 #define MOST_MESSAGES	10000000u
 
@@ -402,7 +405,7 @@ static void measure_ping(struct link *l, enum kind kind, const char *name, uint3
 {
 	struct samples mean = { 0 }, p99 = { 0 };
 	uint32_t parameter = reply > size ? reply : size;
-	uint32_t count = 16;
+	uint32_t count = FEWEST_ROUNDS;
 	unsigned int r;
 	double took;
 
@@ -410,8 +413,8 @@ static void measure_ping(struct link *l, enum kind kind, const char *name, uint3
 	took = ping(l, kind, size, reply, count);
 	took = ping(l, kind, size, reply, count);
 	count = settings.sample_ns / took;
-	if (count < 16)
-		count = 16;
+	if (count < FEWEST_ROUNDS)
+		count = FEWEST_ROUNDS;
 	if (count > MOST_ROUNDS)
 		count = MOST_ROUNDS;
 	for (r = 0; r < settings.repeats; r++) {
@@ -465,7 +468,7 @@ static void measure_stream(struct link *l, enum kind kind, uint32_t size)
 	struct samples bandwidth = { 0 }, rate = { 0 }, client = { 0 }, server = { 0 };
 	/* Long, beside the round trip with which it ends. */
 	uint64_t wanted = 5 * settings.sample_ns;
-	uint64_t count = 4 * WINDOW;
+	uint64_t count = FEWEST_MESSAGES;
 	struct streamed s;
 	char name[64];
 	unsigned int r;

@@ -15,8 +15,8 @@
 #define LARGEST_MESSAGE	(1u << 20)
 /* Of a stream, under way at once. */
 #define WINDOW		64
-/* No wait is longer, in seconds. */
-#define PATIENCE	20
+/* No wait is longer, in seconds. (A server hears nothing during one-sided work.) */
+#define PATIENCE	60
 
 /* How two ends exchange messages. */
 enum kind {

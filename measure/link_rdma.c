@@ -263,7 +263,7 @@ void rdma_connect(struct rdma *r, const struct rdma_address *peer)
 		die("QP to RTR: %s", strerror(errno));
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_state = IBV_QPS_RTS;
-	attr.timeout = 14;
+	attr.timeout = 17;	/* half a second: some machines are slow */
 	attr.retry_cnt = 7;
 	attr.rnr_retry = 7;
 	attr.sq_psn = r->qp->qp_num & 0xffffff;
