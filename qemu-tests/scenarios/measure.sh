@@ -3,74 +3,14 @@
 # host: measure.host.sh
 #
 # The measuring kit, in its quick form. Its times mean nothing here; that every row comes does. The results are left in build/measure/
-# on the host. In one guest, or with guests=2 as it is between two machines.
-
-KO=/usr/lib/modules/$(uname -r)/extra/ferry_measure.ko
-DEBUGFS=/sys/kernel/debug/ferry_measure
-ROWS=/tmp/rows.tsv
+# on the host. measure-pair is the same between two machines.
 
 run "the device comes up" load_ferry || return
+. /ferry/scenarios/lib/measure.sh
 PCI=$(basename "$(readlink -f "/sys/class/infiniband/$FERRY/device")")
 
-collect() { /ferry/measure/collect -q -b /ferry/measure -d "$FERRY" -m "$KO" "$@" >$ROWS; }
-# How many rows there are of a group and case, or reasons why not.
-rows() { awk -F '\t' -v kind="$1" -v group="$2" -v name="${3:-}" '$1 == kind && $2 == group && (name == "" || $3 ~ name)' $ROWS | wc -l; }
-# has GROUP [CASE]: rows, and that each has seven samples.
-has() {
-	is "rows of $*" "$(($(rows row "$@") > 0))" 1
-	is "rows of $* have all samples" "$(awk -F '\t' -v group="$1" '$1 == "row" && $2 == group && split($7, v, " ") != 7' $ROWS)" ''
-}
-
-# To the host, since the guest keeps nothing.
-send_results() {
-	gzip -c $ROWS | base64 >/tmp/rows.b64
-	while read -r _line; do
-		host results "$_line" || return
-	done </tmp/rows.b64
-	host results-end
-}
-
-if [ "$GUESTS" = 2 ]; then
-	if [ "$GUEST_INDEX" = 0 ]; then
-		/ferry/measure/measure-link -c 1 -d "$FERRY" server 2>/tmp/server &
-		server=$!
-		wait_for 20 grep -q ready /tmp/server
-		barrier server
-		wait $server
-		is "the server ends with its client" $? 0
-		return
-	fi
-	barrier server
-	RUN_LIMIT=400 run "measures between two machines" collect -s 10.1.0.1
-else
-	RUN_LIMIT=400 run "measures" collect
-fi
-diag "$(grep '^none' $ROWS)"
-
-is "it says that this is emulated" "$(awk -F '\t' '$2 == "emulated" { print $3 }' $ROWS)" yes
-is "the module tells its facts" "$(awk -F '\t' '$2 == "coherent" { print $3 }' $ROWS)" "$COHERENT"
-for group in barrier 'barrier loop' post poll registration latency bandwidth rate 'CPU time' 'DMA map' 'cache, kernel'; do
-	has "$group"
-done
-for name in send write read sleeping; do has latency "RDMA.*$name"; done
-has latency TCP
-has latency 'TCP, polling'
-has bandwidth TCP
-case $MACHINE-$(uname -r) in
-# User mode may not, before 7.0 or so.
-riscv64-6.*) is "why user mode does no cache maintenance" "$(rows none 'cache, user')" 2 ;;
-*) has 'cache, user' ;;
-esac
-case $IOMMU in
-none) is "there is no IOMMU to measure" "$(rows none IOMMU)" 1 ;;
-*) has IOMMU 'page table only' ;;
-esac
-run "the host makes a report of it" send_results
-diag "$(cat "$OUT")"
-run "its JSON holds what was measured" host json-holds
-run "its plots are there" host plots-are-there
-is "nothing stays behind" "$(ls -d /sys/module/ferry_measure $DEBUGFS 2>/dev/null)" ''
-[ "$GUESTS" = 1 ] || return
+RUN_LIMIT=400 run "measures" collect
+check_results
 
 # Bad arguments, each with an answer.
 fails "the module wants a device" insmod "$KO"
