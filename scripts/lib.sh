@@ -166,12 +166,12 @@ link_sources() {
 	find "$TOP/${2:-kernel}" -type f \( -name '*.[chS]' ! -name '*.mod.c' -o -name Kbuild -o -name Kconfig \) -exec ln -sft "$1" {} +
 }
 
-# Inside the root: kbuild DIR ARGUMENT..., for GUEST and GUEST_KERNEL.
+# Inside the root: kbuild DIR ARGUMENT..., for GUEST and GUEST_KERNEL, or with the kernel headers that KBUILD_HEADERS names.
 kbuild() {
 	local dir=$1
 	shift
 	# Headers name the compiler that built the kernel; the root has one, newer or the same.
-	make -j"$(nproc)" -C "/env/kernel-$GUEST-$GUEST_KERNEL/headers" M="$dir" ARCH="${KBUILD_ARCH[$GUEST]}" \
+	make -j"$(nproc)" -C "${KBUILD_HEADERS:-/env/kernel-$GUEST-$GUEST_KERNEL/headers}" M="$dir" ARCH="${KBUILD_ARCH[$GUEST]}" \
 		CROSS_COMPILE="${CROSS[$GUEST]}" CC="${CROSS[$GUEST]}gcc" "$@"
 }
 
