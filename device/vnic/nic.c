@@ -274,6 +274,9 @@ static void shard_map(void *arg)
 			       call->map->flags, call->fd, call->map->offset);
 }
 
+/* What is larger than any BAR that QEMU has by default is the guest's memory. */
+#define SURELY_MEMORY	(64u << 20)
+
 /*
  * By message nothing is mapped, whatever the client offers: where the guest has an IOMMU
  * that QEMU does not mirror in its maps, they would lead past it.
@@ -289,6 +292,9 @@ static int op_dma_map(void *device, const struct vfio_user_dma_map *map, int fd)
 	log_debug("map 0x%llx + 0x%llx, file offset 0x%llx%s: %s", (unsigned long long)map->addr,
 		  (unsigned long long)map->size, (unsigned long long)map->offset,
 		  fd < 0 ? ", no file" : "", call.result ? strerror(-call.result) : "done");
+	if (fd < 0 && map->size >= SURELY_MEMORY)
+		log_few("the guest's memory comes without file descriptor, out of reach: QEMU needs "
+			"share=on and memory-backend=mem (--help), or this NIC --dma message");
 	return call.result;
 }
 
