@@ -24,7 +24,7 @@ function parameter_name(n) {
 	if (GROUP[n] == "post" || GROUP[n] == "poll")
 		return PARAMETER[n]
 	if (CASE[n] ~ /scattered/)
-		return PARAMETER[n] " pages"
+		return PARAMETER[n] (PARAMETER[n] == 1 ? " page" : " pages")
 	return PARAMETER[n] == 0 ? "" : size_name(PARAMETER[n])
 }
 
