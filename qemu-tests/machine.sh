@@ -224,7 +224,8 @@ start_guest() {
 	else
 		ARGUMENTS+=(-serial "file:$LOG/console$g.log")
 	fi
-	cat /env/base-"$GUEST-$GUEST_KERNEL"/base.cpio "$MACHINE_OUT/overlay.cpio" >"$SOCKETS/initrd$g"
+	cat /env/base-"$GUEST-$GUEST_KERNEL"/base.cpio "$MACHINE_OUT/overlay.cpio" ${WANT[extra]:+"$MACHINE_OUT/${WANT[extra]}.cpio"} \
+		>"$SOCKETS/initrd$g"
 	# shellcheck disable=SC2206
 	ARGUMENTS+=(-nodefaults -display none -kernel "$kernel/vmlinuz" -initrd "$SOCKETS/initrd$g" -append "$append" ${WANT[qemu]})
 	printf '%q ' "qemu-system-$GUEST" "${ARGUMENTS[@]}" >"$LOG/qemu$g.command"

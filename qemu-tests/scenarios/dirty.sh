@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # arch: riscv64
-# kernel: newest
 # coherent: no
 # checker: yes
 #
