@@ -139,12 +139,13 @@ machine_arguments() {
 	esac
 }
 
-# A device tree that says PCI is not coherent.
+# A device tree that says PCI is not coherent, and with zicbom=first that harts but the first have no cache operations.
 non_coherent_tree() {
-	local tree=$SOCKETS/tree
+	local tree=$SOCKETS/tree harts=none
+	[ "${WANT[zicbom]}" != first ] || harts='[1-9][0-9]*'
 	"qemu-system-$GUEST" "${ARGUMENTS[@]/%memory-backend=mem/memory-backend=mem,dumpdtb=$tree.dtb}" -display none >&2
 	dtc -q -I dtb -O dts "$tree.dtb" |
-		sed '/pci@/,/^\t\t};/s/dma-coherent/dma-noncoherent/' |
+		sed -e '/pci@/,/^\t\t};/s/dma-coherent/dma-noncoherent/' -e "/cpu@$harts {/,/mmu-type/s/, \"zicbom\"\|_zicbom//" |
 		dtc -q -I dts -O dtb -o "$tree.dtb.new" -
 	printf '%s' "$tree.dtb.new"
 }
