@@ -198,7 +198,14 @@ void qp_complete_recv(struct ferry_engine *e, struct qp *qp, struct ferry_cqe *c
 void qp_complete_recv_error(struct ferry_engine *e, struct qp *qp, uint16_t id,
 			    enum ferry_wc_status status, uint8_t vendor);
 
-/* Whether there is a receive. */
+/* Whether messages may arrive. Elsewhere the record of the RQ may be that of a time before. */
+static inline bool qp_receives(const struct qp *qp)
+{
+	return qp->state == FERRY_QPS_RTR || qp->state == FERRY_QPS_RTS ||
+	       qp->state == FERRY_QPS_SQD;
+}
+
+/* Whether there is a receive. Only where qp_receives(). */
 bool qp_has_recv(struct ferry_engine *e, struct qp *qp);
 
 /* Takes a receive; false: there is none. */

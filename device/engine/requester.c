@@ -169,7 +169,7 @@ static void requester_pause_over(struct ferry_engine *e, struct timer *timer)
 
 	if (qp->req.rnr_wait) {
 		peer = qp_find(e, qp->attr.dest_qpn);
-		if (peer && !qp_has_recv(e, peer)) {
+		if (peer && qp_receives(peer) && !qp_has_recv(e, peer)) {
 			requester_wait_rnr(e, qp);
 			return;
 		}

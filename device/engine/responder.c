@@ -10,12 +10,6 @@
 
 #define BUSY_DELAY	50000ull /* ns until a busy link is tried again */
 
-static bool responder_alive(const struct qp *qp)
-{
-	return qp->state == FERRY_QPS_RTR || qp->state == FERRY_QPS_RTS ||
-	       qp->state == FERRY_QPS_SQD;
-}
-
 /* --------------------------------------------------------------------------- answers */
 
 static void responder_ack_later(struct qp *qp)
@@ -211,7 +205,7 @@ static void responder_answer(struct ferry_engine *e, struct qp *qp)
 	while (resp->head != resp->tail) {
 		struct response *r = &resp->response[resp->head % RESPONSES];
 
-		if (timer_armed(&resp->pause) || !responder_alive(qp))
+		if (timer_armed(&resp->pause) || !qp_receives(qp))
 			return;
 		if (qp->credit <= 0) {
 			qp_activate(e, qp, QP_WORK_RESPOND);
@@ -221,7 +215,7 @@ static void responder_answer(struct ferry_engine *e, struct qp *qp)
 					     !responder_send_atomic(e, qp, r))
 			return;
 	}
-	if ((resp->ack_due || resp->nak_due) && !timer_armed(&resp->pause) && responder_alive(qp))
+	if ((resp->ack_due || resp->nak_due) && !timer_armed(&resp->pause) && qp_receives(qp))
 		responder_send_last(e, qp);
 }
 
@@ -918,7 +912,7 @@ enum sent responder_receive(struct ferry_engine *e, struct qp *qp, const struct 
 	enum sent sent = SENT;
 	int32_t ahead;
 
-	if (!responder_alive(qp) || resp->dying)
+	if (!qp_receives(qp) || resp->dying)
 		return SENT;
 	if (unlikely(!resp->established)) {
 		resp->established = true;
