@@ -462,6 +462,34 @@ static void rnr_timer(void)
 	}
 }
 
+/* A peer that goes to RESET meanwhile: its old record, which its host has not cleared yet, means nothing. */
+static void rnr_peer_reset(void)
+{
+	struct rig_options o = { .local = true, .path.rnr_retry = 1, .path.min_rnr_timer = 21 };
+	struct ferry_qp_attr reset = { .mask = htole32(FERRY_QP_ATTR_STATE),
+				       .state = FERRY_QPS_RESET };
+	struct host_wr wr;
+
+	rig_init(&rig, &o);
+	rig_recv(&rig, 1, 0, 8, 5);
+	wr = rig_wr(&rig, 0, FERRY_WR_SEND, 0, 0, 8);
+	post_and_run(&wr);
+	rig_expect(&rig, 0, FERRY_WC_SUCCESS, 0);
+	rig_expect(&rig, 1, FERRY_WC_SUCCESS, 5);
+	rig_post(&rig, 0, &wr);
+	wire_run(&rig.wire, 10000);
+	need_eq(host_qp_modify(rig.qp[1], &reset), 0);
+	wire_run(&rig.wire, 10000000);
+	rig_expect(&rig, 0, FERRY_WC_RETRY_EXC_ERR, 1);
+	rig.qp[1]->rq.pi = 0;
+	memset(host_slot_at(&rig.qp[1]->rq.slot), 0, sizeof(struct ferry_slot));
+	need_eq(host_qp_state(rig.qp[0], FERRY_QPS_RESET), 0);
+	host_connect(rig.qp[0], rig.qp[1], &o.path);
+	post_and_run(&wr);
+	rig_expect(&rig, 0, FERRY_WC_RNR_RETRY_EXC_ERR, 0);
+	rig_free(&rig);
+}
+
 /* ---- flush */
 
 static void flush_by_command(void)
@@ -689,6 +717,7 @@ int main(int argc, char **argv)
 		TAP_TEST(retry_exc_err, "RETRY_EXC_ERR after just so many retries"),
 		TAP_TEST(rnr_retry_exc_err, "RNR_RETRY_EXC_ERR after just so many retries"),
 		TAP_TEST(rnr_timer, "the RNR timer is kept"),
+		TAP_TEST(rnr_peer_reset, "an RNR pause whose peer is reset"),
 		TAP_TEST(flush_by_command, "WR_FLUSH_ERR: all that is and will be posted"),
 		TAP_TEST(bad_resp_err, "BAD_RESP_ERR"),
 		TAP_TEST(ack_is_no_data, "an ACK is no READ response"),
