@@ -329,7 +329,7 @@ static void copy_last(uint8_t *to, const uint8_t *from, size_t len)
 	}
 }
 
-/* A piece, with  bytes from its start to the end of the copy. Ranges may overlap. */
+/* A piece, with @left bytes from its start to the end of the copy. Ranges may overlap. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t len, size_t left)
 {
 	if (len == left)

@@ -115,7 +115,7 @@ bool host_read(struct ferry_engine *e, uint64_t addr, void *to, uint64_t len);
  */
 enum copy_result vecs_copy(struct ferry_engine *e, const struct vecs *to, const struct vecs *from);
 
-/* The bytes [skip, skip + len) of ; they must be there. */
+/* The bytes [skip, skip + len) of @v; they must be there. */
 void vecs_part(const struct vecs *v, uint32_t skip, uint32_t len, struct vecs *part);
 
 /* To and from our own memory. */
