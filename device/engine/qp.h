@@ -239,6 +239,8 @@ void responder_init(struct qp *qp);
 void responder_run(struct ferry_engine *e, struct qp *qp);
 void responder_stop(struct ferry_engine *e, struct qp *qp);
 enum sent responder_receive(struct ferry_engine *e, struct qp *qp, const struct packet *packet);
+
+/* responder_assist.c */
 /* A packet it could not take yet, with the frame it came in. */
 void responder_hold(struct ferry_engine *e, struct qp *qp, const struct packet *packet,
 		    const uint8_t *frame, size_t len);
