@@ -205,6 +205,12 @@ static inline bool qp_receives(const struct qp *qp)
 	       qp->state == FERRY_QPS_SQD;
 }
 
+/* The PD whose keys a receive may name: an SRQ has its own. */
+static inline struct pd *qp_recv_pd(const struct qp *qp)
+{
+	return qp->srq ? qp->srq->pd : qp->pd;
+}
+
 /* Whether there is a receive. Only where qp_receives(). */
 bool qp_has_recv(struct ferry_engine *e, struct qp *qp);
 

@@ -333,8 +333,8 @@ static bool responder_store(struct ferry_engine *e, struct qp *qp, const struct 
 		responder_fail_recv(e, qp, FERRY_WC_LOC_LEN_ERR);
 		return false;
 	}
-	if (!sges_resolve(e, qp->pd, resp->recv.sge, resp->recv.num_sge, resp->offset, len, true,
-			  &target)) {
+	if (!sges_resolve(e, qp_recv_pd(qp), resp->recv.sge, resp->recv.num_sge, resp->offset, len,
+			  true, &target)) {
 		responder_fail_recv(e, qp, FERRY_WC_LOC_PROT_ERR);
 		return false;
 	}

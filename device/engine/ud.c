@@ -129,13 +129,13 @@ static enum copy_result ud_store(struct ferry_engine *e, struct qp *qp, const st
 		memcpy(grh, packet->grh, sizeof(grh));
 	else
 		ud_make_grh(packet, grh);
-	if (!sges_resolve(e, qp->pd, recv->sge, recv->num_sge, 0, GRH_LEN, true, &target) ||
+	if (!sges_resolve(e, qp_recv_pd(qp), recv->sge, recv->num_sge, 0, GRH_LEN, true, &target) ||
 	    !vecs_scatter(e, &target, grh, GRH_LEN))
 		return COPY_BAD_TARGET;
 	if (!packet_len(packet))
 		return COPY_OK;
-	if (!sges_resolve(e, qp->pd, recv->sge, recv->num_sge, GRH_LEN, packet_len(packet), true,
-			  &target))
+	if (!sges_resolve(e, qp_recv_pd(qp), recv->sge, recv->num_sge, GRH_LEN,
+			  packet_len(packet), true, &target))
 		return COPY_BAD_TARGET;
 	return vecs_copy(e, &target, packet->payload);
 }

@@ -20,3 +20,4 @@ run "with events" perf ib_send_lat -s 8 -n 100 -e
 tap errors errors
 tap data data --memory 300000 --iterations 2
 tap events events --iterations 5
+tap srq srq
