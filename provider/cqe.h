@@ -71,14 +71,18 @@ static inline int ferry_cq_run(const struct ferry_cq *cq, int max, uint64_t last
 	return n;
 }
 
-/* The QP of an entry; NULL if there is none. */
+/*
+ * The QP of an entry; NULL if there is none. In the ring of a lost device the entries of a QP
+ * stay when the QP goes (ferry_cq_clean()), so it must not be looked for any more.
+ */
 static inline struct ferry_qp *ferry_cqe_qp(struct ferry_cq *cq, uint64_t last)
 {
 	struct ferry_qp *qp;
 
 	if (likely(cq->last_key == ferry_last_key(last)))
 		return cq->last_qp;
-	qp = ferry_find_qp(to_fctx(cq->vcq.cq.context), ferry_last_qpn(last));
+	qp = ferry_alive(&cq->bell) ?
+		ferry_find_qp(to_fctx(cq->vcq.cq.context), ferry_last_qpn(last)) : NULL;
 	cq->last_qp = qp;
 	cq->last_key = qp ? ferry_last_key(last) : FERRY_NO_KEY;
 	return qp;

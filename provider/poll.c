@@ -144,22 +144,25 @@ static inline int ferry_take_run(struct ferry_cq *cq, struct ferry_wq *wq,
 	return run->n;
 }
 
+/* The same of an SRQ, whose entries name ids: these end once it is sure that they are true. */
 static int ferry_take_srq_run(struct ferry_cq *cq, struct ferry_srq *srq, int n,
-				       struct ibv_wc *wc)
+			      struct ibv_wc *wc)
 {
-	uint64_t ci = cq->ci, end = ci + n;
 	const struct ferry_cqe *cqe;
+	int i;
 
-	if (!ferry_alive(&cq->bell))
-		return 0;
-	for (; ci != end; ci++, wc++) {
-		cqe = ferry_cqe_at(&cq->cqes, ci);
-		wc->wr_id = ferry_srq_complete(srq, le16toh(cqe->wqe_index));
-		wc->qp_num = le32toh(cqe->qpn);
-		ferry_fill_received(cqe, wc);
+	for (i = 0; i < n; i++) {
+		cqe = ferry_cqe_at(&cq->cqes, cq->ci + i);
+		wc[i].wr_id = le16toh(cqe->wqe_index);
+		wc[i].qp_num = le32toh(cqe->qpn);
+		ferry_fill_received(cqe, &wc[i]);
 	}
+	if (unlikely(!ferry_alive(&cq->bell)))
+		return 0;
 	ferry_fence_body_index();
-	ferry_cq_release(cq, ci);
+	for (i = 0; i < n; i++)
+		wc[i].wr_id = ferry_srq_complete(srq, wc[i].wr_id);
+	ferry_cq_release(cq, cq->ci + n);
 	return n;
 }
 
