@@ -10,7 +10,10 @@
  * registers or none.
  */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <ccan/array_size.h>
 
 #include "cqe.h"
@@ -195,6 +198,19 @@ static int ferry_poll_run(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 }
 
 /*
+ * A queue without a lock has nothing that orders wr_id before pi for another thread. Nor shall
+ * each post pay for the one poll that finds the device lost: that one makes every thread of
+ * the process pass a barrier.
+ */
+static FERRY_COLD void ferry_order_poster(const struct ferry_wq *wq)
+{
+	if (!wq->lock.none)
+		return;
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+}
+
+/*
  * The device is lost and will write nothing more: all that is outstanding completes here,
  * so that a program that only polls learns of it.
  */
@@ -208,6 +224,8 @@ static int ferry_flush(struct ferry_cq *cq, int max, struct ibv_wc *wc)
 		ferry_lock(&wq->lock);
 		pi = wq->pi;
 		ferry_unlock(&wq->lock);
+		if (n < max && ferry_wq_ci(wq, pi) != pi)
+			ferry_order_poster(wq);
 		for (ci = ferry_wq_ci(wq, pi); n < max && ci != pi; n++, ci++)
 			wc[n] = (struct ibv_wc) {
 				.wr_id = wq->places[ci & wq->mask].wr_id,
