@@ -23,6 +23,7 @@
 #define ferry_fence_valid_body()	FERRY_FENCE(r, r)
 #define ferry_fence_valid_flush()	FERRY_FENCE(r, rw)
 #define ferry_fence_body_index()	FERRY_FENCE(r, w)
+#define ferry_fence_moved_index()	FERRY_FENCE(rw, w)
 #elif defined(__x86_64__)
 #define FERRY_FENCE(instruction)	__asm__ volatile(instruction : : : "memory")
 #define ferry_fence_work_record()	FERRY_FENCE("")
@@ -30,6 +31,7 @@
 #define ferry_fence_valid_body()	FERRY_FENCE("")
 #define ferry_fence_valid_flush()	FERRY_FENCE("")
 #define ferry_fence_body_index()	FERRY_FENCE("")
+#define ferry_fence_moved_index()	FERRY_FENCE("")
 #elif defined(__aarch64__)
 #define FERRY_FENCE(domain)		__asm__ volatile("dmb " #domain : : : "memory")
 #define ferry_fence_work_record()	FERRY_FENCE(osh)
@@ -37,12 +39,14 @@
 #define ferry_fence_valid_body()	FERRY_FENCE(oshld)
 #define ferry_fence_valid_flush()	FERRY_FENCE(osh)
 #define ferry_fence_body_index()	FERRY_FENCE(oshld)
+#define ferry_fence_moved_index()	FERRY_FENCE(osh)
 #else
 #define ferry_fence_work_record()	__sync_synchronize()
 #define ferry_fence_record_look()	__sync_synchronize()
 #define ferry_fence_valid_body()	__sync_synchronize()
 #define ferry_fence_valid_flush()	__sync_synchronize()
 #define ferry_fence_body_index()	__sync_synchronize()
+#define ferry_fence_moved_index()	__sync_synchronize()
 #endif
 
 /*
@@ -74,6 +78,10 @@
  * ferry_fence_body_index() - between reading CQEs and wr_ids, and the index that gives
  * their places back. The branch on the phase bit orders that word alone. (litmus:
  * ci-body-rw)
+ *
+ * ferry_fence_moved_index() - the same where entries have been moved: a store to a place must
+ * not come after the device's next entry there. The lock of a CQ would see to it, but not
+ * every CQ has one. (litmus: cq-moved)
  */
 
 #endif

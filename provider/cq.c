@@ -81,7 +81,7 @@ static void ferry_cq_drop(struct ferry_cq *cq, const struct ferry_qp *qp)
 	ci = ferry_cqes_drop(&cq->cqes, cq->ci, qp);
 	for (next = cq->next; next; next = next->next)
 		next->first = ferry_cqes_drop(&next->cqes, next->first, qp);
-	ferry_fence_body_index();
+	ferry_fence_moved_index();
 	ferry_cq_release(cq, ci);
 }
 
