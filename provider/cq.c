@@ -16,19 +16,24 @@
  * second arm adds nothing, unless it asks for more than the first. The sequence number
  * thus never runs more than two ahead of the last event, and the device can tell a new
  * arm from an old one, whichever way and in whichever order it sees them.
+ *
+ * Not under the lock of the CQ: a program may arm between start_poll and end_poll, which hold
+ * that. Of entries that another thread is taking meanwhile an event more may come.
  */
 int ferry_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	const enum ferry_db type = solicited_only ? FERRY_DB_CQ_ARM_SOLICITED : FERRY_DB_CQ_ARM;
 	struct ferry_cq *cq = to_fcq(ibcq);
+	uint64_t ci;
 
-	ferry_lock(&cq->lock);
+	ferry_lock(&cq->arm_lock);
 	if (cq->armed != FERRY_DB_CQ_ARM && cq->armed != type) {
 		cq->armed = type;
 		cq->arm_seq++;
-		ferry_ring(&cq->bell, cq->bell.base | FERRY_DB_ARM(type, 0, cq->ci, cq->arm_seq));
+		ci = __atomic_load_n(&cq->ci, __ATOMIC_RELAXED);
+		ferry_ring(&cq->bell, cq->bell.base | FERRY_DB_ARM(type, 0, ci, cq->arm_seq));
 	}
-	ferry_unlock(&cq->lock);
+	ferry_unlock(&cq->arm_lock);
 	return 0;
 }
 
@@ -37,9 +42,9 @@ void ferry_cq_event(struct ibv_cq *ibcq)
 {
 	struct ferry_cq *cq = to_fcq(ibcq);
 
-	ferry_lock(&cq->lock);
+	ferry_lock(&cq->arm_lock);
 	cq->armed = FERRY_DB_NONE;
-	ferry_unlock(&cq->lock);
+	ferry_unlock(&cq->arm_lock);
 }
 
 /*
@@ -206,6 +211,7 @@ struct ibv_cq_ex *ferry_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_in
 {
 	const uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
 	struct ferry_cq *cq;
+	bool single;
 
 	if (attr->wc_flags & ~(uint64_t)FERRY_CQ_EX_WC_FLAGS ||
 	    flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
@@ -221,9 +227,11 @@ struct ibv_cq_ex *ferry_create_cq_ex(struct ibv_context *ibctx, struct ibv_cq_in
 	cq = ferry_new_cq(ibctx, attr->cqe, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;
-	cq->lock.none = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
-			(attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
-			 ferry_pd_single(attr->parent_domain));
+	single = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED ||
+		 (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+		  ferry_pd_single(attr->parent_domain));
+	cq->lock.none = single;
+	cq->arm_lock.none = single;
 	ferry_set_poll_ops(cq, attr->wc_flags);
 	return &cq->vcq.cq_ex;
 }

@@ -194,6 +194,7 @@ struct ferry_cq {
 	struct ferry_seen *seen;	/* of what arrives; NULL: coherent */
 
 	/* See ferry_req_notify_cq(). */
+	struct ferry_lock arm_lock;
 	enum ferry_db armed;		/* since the last event; FERRY_DB_NONE: not */
 	uint32_t arm_seq;
 

@@ -21,3 +21,4 @@ tap errors errors
 tap data data --memory 300000 --iterations 2
 tap events events --iterations 5
 tap srq srq
+tap extended extended
