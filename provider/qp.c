@@ -182,7 +182,7 @@ static int ferry_check_qp_attr(const struct ibv_qp_init_attr_ex *attr)
 	    !check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD |
 			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return EOPNOTSUPP;
-	return attr->send_cq && attr->recv_cq ? 0 : EINVAL;
+	return attr->comp_mask & IBV_QP_INIT_ATTR_PD && attr->send_cq && attr->recv_cq ? 0 : EINVAL;
 }
 
 /* The driver's part. 0 or an errno. */
@@ -211,7 +211,8 @@ static int ferry_ask_for_qp(struct ferry_qp *qp, struct ibv_qp_init_attr_ex *att
 	return err;
 }
 
-struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
+/* What the application asked for is asked of the driver in @attr, and what was granted comes there. */
+static struct ibv_qp *ferry_new_qp(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ferry_context *ctx = to_fctx(ibctx);
 	struct ferry_create_qp_answer resp = {};
@@ -256,6 +257,17 @@ err_free:
 	return NULL;
 }
 
+struct ibv_qp *ferry_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp_init_attr_ex asked = *attr;
+	struct ibv_qp *ibqp = ferry_new_qp(ibctx, &asked);
+
+	/* A program that failed may try again with what it has. */
+	if (ibqp)
+		attr->cap = asked.cap;
+	return ibqp;
+}
+
 struct ibv_qp *ferry_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_init_attr_ex attr_ex = {
@@ -269,7 +281,7 @@ struct ibv_qp *ferry_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
-	struct ibv_qp *ibqp = ferry_create_qp_ex(pd->context, &attr_ex);
+	struct ibv_qp *ibqp = ferry_new_qp(pd->context, &attr_ex);
 
 	if (ibqp)
 		attr->cap = attr_ex.cap;
@@ -299,8 +311,15 @@ static int ferry_reset_qp(struct ferry_qp *qp, struct ibv_qp_attr *attr, int mas
 		ferry_cq_clean(to_fcq(ibqp->send_cq), &qp->sq);
 		ferry_cq_clean(to_fcq(ibqp->recv_cq), &qp->rq);
 	}
+	ferry_lock(&qp->sq.lock);
+	ferry_lock(&qp->rq.lock);
 	ferry_store_records(qp, qp->sq.bell.base | (uint32_t)qp->sq.pi,
 			    qp->rq.bell.base | (uint32_t)qp->rq.pi);
+	ferry_unlock(&qp->rq.lock);
+	/* The QP lives on, and its record may have been looked at while it was empty. */
+	if (err)
+		ferry_ring_index(&qp->sq.bell, qp->sq.pi);
+	ferry_unlock(&qp->sq.lock);
 	return err;
 }
 

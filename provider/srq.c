@@ -51,6 +51,7 @@ struct ibv_srq *ferry_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 {
 	struct ferry_context *ctx = to_fctx(pd->context);
 	struct ferry_create_srq_answer resp = {};
+	struct ibv_srq_init_attr asked = *attr;
 	struct ibv_create_srq cmd = {};
 	struct ferry_srq *srq;
 	int err;
@@ -62,18 +63,19 @@ struct ibv_srq *ferry_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	if (ctx->cache) {
 		if (attr->attr.max_sge > FERRY_PIECES_MAX)
 			goto err_free;
-		attr->attr.max_sge = FERRY_SINK_PIECES(attr->attr.max_sge);
+		asked.attr.max_sge = FERRY_SINK_PIECES(attr->attr.max_sge);
 	}
-	err = ibv_cmd_create_srq(pd, &srq->vsrq.srq, attr, &cmd, sizeof(cmd), &resp.core,
+	err = ibv_cmd_create_srq(pd, &srq->vsrq.srq, &asked, &cmd, sizeof(cmd), &resp.core,
 				 sizeof(resp));
 	if (err)
 		goto err_free;
 	srq->lock.none = ferry_pd_single(pd);
-	err = ferry_init_srq(ctx, srq, &resp.ferry, attr->attr.max_sge, pd);
+	err = ferry_init_srq(ctx, srq, &resp.ferry, asked.attr.max_sge, pd);
 	if (err)
 		goto err_destroy;
 	if (ctx->cache)
-		attr->attr.max_sge = FERRY_SINK_SGES(attr->attr.max_sge);
+		asked.attr.max_sge = FERRY_SINK_SGES(asked.attr.max_sge);
+	attr->attr = asked.attr;
 	return &srq->vsrq.srq;
 
 err_destroy:
