@@ -83,8 +83,6 @@ err_charge:
 
 static void ferry_mmap_release(struct ferry_mmap *map)
 {
-	if (map->kind == FERRY_MMAP_PLACEHOLDER)
-		return;
 	if (map->kind == FERRY_MMAP_MEMORY || map->kind == FERRY_MMAP_PROGRAM) {
 		ferry_mmap_uncharge(map->ctx, map->buf.size);
 		ferry_dma_free(map->dev, &map->buf);
@@ -122,24 +120,31 @@ void ferry_mmap_put(struct ferry_mmap *map)
  * @offset: where the first one is to be found
  *
  * The core finds room for an entry, but not for several in a row. So a placeholder finds
- * it for all of them, and under our lock nobody else can take what it leaves.
+ * it for all of them, and under our lock nobody else can take what it leaves. The process may
+ * hold it, as any entry, while it asks for that offset: then the room is not free, and the
+ * placeholder lives on for a moment.
  *
  * Return: 0 or -ENOMEM; then some may have been shared: put all of them.
  */
 int ferry_mmap_share(struct ferry_ucontext *uctx, struct ferry_mmap **maps, unsigned int count,
 		     size_t size, u64 *offset)
 {
-	struct ferry_mmap room = { .kind = FERRY_MMAP_PLACEHOLDER };
+	struct ferry_mmap *room;
 	unsigned long pgoff;
 	unsigned int i;
 	int err;
 
+	room = ferry_mmap_alloc(uctx->ctx.dev, FERRY_MMAP_PLACEHOLDER);
+	if (!room)
+		return -ENOMEM;
 	mutex_lock(&uctx->mmap_lock);
-	err = rdma_user_mmap_entry_insert(&uctx->ibuctx, &room.entry, count * size);
-	if (err)
+	err = rdma_user_mmap_entry_insert(&uctx->ibuctx, &room->entry, count * size);
+	if (err) {
+		kfree(room);
 		goto out;
-	pgoff = room.entry.start_pgoff;
-	rdma_user_mmap_entry_remove(&room.entry);
+	}
+	pgoff = room->entry.start_pgoff;
+	rdma_user_mmap_entry_remove(&room->entry);
 
 	for (i = 0; i < count && !err; i++) {
 		err = rdma_user_mmap_entry_insert_exact(&uctx->ibuctx, &maps[i]->entry, size,

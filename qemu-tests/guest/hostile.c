@@ -5,6 +5,8 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +175,61 @@ static void test_ring_after_destroy(const void *arg)
 	}
 	close(fd);
 	need_device();
+}
+
+/* Places are given out from the lowest on, so a program knows where its next ring will be. */
+struct grabber {
+	int fd;
+	unsigned long offset;
+	bool stop;
+};
+
+static void *grab(void *arg)
+{
+	struct grabber *grabber = arg;
+
+	/* Of a size that nothing has: what is there is looked at, and never mapped. */
+	while (!__atomic_load_n(&grabber->stop, __ATOMIC_RELAXED))
+		need_no_map(grabber->fd, 2 * PAGE, PROT_READ, MAP_SHARED, grabber->offset,
+			    "nothing is of that size");
+	return NULL;
+}
+
+/* Asks for what a call of its own is just about to share: the call may fail, and no more. */
+static void test_map_races(const void *arg)
+{
+	const int cqe = 8192;
+	static struct map maps[MAX_MAPS];
+	struct grabber grabber = { .offset = ULONG_MAX };
+	struct ibv_context *ctx = open_device();
+	unsigned int i, failed = 0;
+	struct ibv_cq *cq;
+	pthread_t thread;
+	int j, count;
+
+	(void)arg;
+	cq = need_ptr(ibv_create_cq(ctx, cqe, NULL, NULL, 0));
+	count = find_maps(maps);
+	for (j = 0; j < count; j++)
+		if (maps[j].len > 2 * PAGE && maps[j].offset < grabber.offset)
+			grabber.offset = maps[j].offset;
+	need(grabber.offset != ULONG_MAX);
+	need_ok(ibv_destroy_cq(cq));
+
+	grabber.fd = ctx->cmd_fd;
+	need_ok(pthread_create(&thread, NULL, grab, &grabber));
+	for (i = 0; i < options.iterations; i++) {
+		cq = ibv_create_cq(ctx, cqe, NULL, NULL, 0);
+		if (cq)
+			need_ok(ibv_destroy_cq(cq));
+		else
+			failed++;
+	}
+	__atomic_store_n(&grabber.stop, true, __ATOMIC_RELAXED);
+	need_ok(pthread_join(thread, NULL));
+	need_ok(ibv_close_device(ctx));
+	need_device();
+	tap_note("%u of %u calls failed", failed, i);
 }
 
 /* ------------------------------------------------------------------------------ vandalism */
@@ -459,6 +516,7 @@ static void test_fuzz(const void *arg)
 static const struct tap_test tests[] = {
 	TEST("rules of mapping", test_map_rules),
 	TEST("ring after destroy", test_ring_after_destroy),
+	TEST("mapping what is just being shared", test_map_races),
 	TEST("vandals", test_vandals, .seconds = 600),
 	TEST("udata", test_udata),
 	TEST("random calls", test_fuzz, .seconds = 600),
