@@ -207,6 +207,26 @@ int ferry_admin_send(struct ferry_dev *dev, enum ferry_admin_op op, void *cmd, s
 	return answer->status < FERRY_ADMIN_STATUS_COUNT ? ferry_admin_errno[answer->status] : -EIO;
 }
 
+/*
+ * What the device may give as a number. A context's says which page of its BAR a process maps: any
+ * other would be another's, or no page of the device at all.
+ */
+static bool ferry_admin_may_give(const struct ferry_dev *dev, enum ferry_admin_op op, u32 number)
+{
+	switch (op) {
+	case FERRY_ADMIN_CREATE_CONTEXT:
+		return number && number < dev->limits.max_contexts;
+	case FERRY_ADMIN_CREATE_MR:
+		/* A key; those of index 0 mean something else. */
+		return number >> 8;
+	case FERRY_ADMIN_RESIZE_CQ:
+		/* An index. */
+		return true;
+	default:
+		return number && number <= FERRY_NUMBER_MAX;
+	}
+}
+
 /* A command that creates something; its number to @number. */
 int ferry_admin_create_sized(struct ferry_dev *dev, enum ferry_admin_op op, void *cmd,
 			     size_t size, u32 *number)
@@ -215,9 +235,13 @@ int ferry_admin_create_sized(struct ferry_dev *dev, enum ferry_admin_op op, void
 	int err;
 
 	err = ferry_admin_send(dev, op, cmd, size, &answer);
-	if (!err)
-		*number = le32_to_cpu(answer.number);
-	return err;
+	if (err)
+		return err;
+	*number = le32_to_cpu(answer.number);
+	if (ferry_admin_may_give(dev, op, *number))
+		return 0;
+	ferry_device_lost(dev, "it gave a number that cannot be");
+	return -EIO;
 }
 
 int ferry_admin_query(struct ferry_dev *dev, enum ferry_admin_op op, u32 number,

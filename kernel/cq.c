@@ -74,7 +74,7 @@ int ferry_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	err = ferry_queue_create_cq(ctx, &cq->queue, cq->eq, &cq->obj.number);
 	if (err)
 		goto err_queue;
-	err = ferry_object_add(&dev->cqs, &cq->obj);
+	err = ferry_object_add(dev, &dev->cqs, &cq->obj);
 	if (err)
 		goto err_device;
 	err = ferry_cq_respond(cq, &attrs->driver_udata);

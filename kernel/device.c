@@ -268,9 +268,14 @@ void ferry_device_announce(struct ferry_dev *dev, bool registered)
 	mutex_unlock(&dev->lost_lock);
 }
 
-int ferry_object_add(struct xarray *xa, struct ferry_object *obj)
+/* For what the device has created: a number that is in use would name two things. */
+int ferry_object_add(struct ferry_dev *dev, struct xarray *xa, struct ferry_object *obj)
 {
-	return xa_insert_irq(xa, obj->number, obj, GFP_KERNEL);
+	int err = xa_insert_irq(xa, obj->number, obj, GFP_KERNEL);
+
+	if (err == -EBUSY)
+		ferry_device_lost(dev, "it gave a number twice");
+	return err;
 }
 
 /*

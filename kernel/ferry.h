@@ -138,7 +138,7 @@ void ferry_device_suspect(struct ferry_dev *dev, const char *why);
 void ferry_device_lost(struct ferry_dev *dev, const char *why);
 void ferry_device_announce(struct ferry_dev *dev, bool registered);
 
-int ferry_object_add(struct xarray *xa, struct ferry_object *obj);
+int ferry_object_add(struct ferry_dev *dev, struct xarray *xa, struct ferry_object *obj);
 void ferry_object_remove(struct xarray *xa, struct ferry_object *obj, struct ferry_eq *eq);
 
 /* ib.c */

@@ -37,7 +37,7 @@ int ferry_kcq_create(struct ferry_dev *dev, struct ferry_kcq *cq, unsigned int d
 	err = ferry_queue_create_cq(&dev->kernel, &cq->queue, cq->eq, &cq->obj.number);
 	if (err)
 		goto err_queue;
-	err = ferry_object_add(&dev->cqs, &cq->obj);
+	err = ferry_object_add(dev, &dev->cqs, &cq->obj);
 	if (err)
 		goto err_device;
 	return 0;

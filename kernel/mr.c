@@ -90,7 +90,9 @@ static int ferry_mr_create(struct ferry_dev *dev, struct ferry_mr *mr, u32 pdn, 
 		err = ferry_mr_tell(dev, mr, pdn, access);
 	if (err || !mr->assisted)
 		return err;
-	err = xa_err(xa_store(&dev->assisted, mr->ibmr.lkey, mr, GFP_KERNEL_ACCOUNT));
+	err = xa_insert(&dev->assisted, mr->ibmr.lkey, mr, GFP_KERNEL_ACCOUNT);
+	if (err == -EBUSY)
+		ferry_device_lost(dev, "it gave a key twice");
 	if (err)
 		ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_MR, mr->ibmr.lkey);
 	return err;

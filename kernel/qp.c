@@ -166,7 +166,7 @@ int ferry_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_
 	err = ferry_qp_tell(qp, init);
 	if (err)
 		goto err_queues;
-	err = ferry_object_add(&dev->qps, &qp->obj);
+	err = ferry_object_add(dev, &dev->qps, &qp->obj);
 	if (err)
 		goto err_device;
 	err = ferry_qp_respond(qp, udata);

@@ -64,7 +64,7 @@ int ferry_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct
 				     &srq->obj.number);
 	if (err)
 		goto err_queue;
-	err = ferry_object_add(&dev->srqs, &srq->obj);
+	err = ferry_object_add(dev, &dev->srqs, &srq->obj);
 	if (err)
 		goto err_device;
 	err = ferry_srq_respond(srq, udata);

@@ -109,6 +109,7 @@ enum ferry_fatal {
 #define FERRY_DB_SEQ_SHIFT	60
 #define FERRY_DB_TYPE_SHIFT	56
 #define FERRY_DB_NUMBER_SHIFT	32
+#define FERRY_NUMBER_MAX	0xffffffu	/* of every object; none but context 0 is 0 */
 
 enum ferry_db {
 	FERRY_DB_NONE = 0,	/* an empty record */
