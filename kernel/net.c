@@ -32,6 +32,7 @@ struct ferry_net {
 	struct napi_struct napi;
 	u32 speed_mbps;
 
+	bool open;			/* under RTNL; a netdev that runs may have failed to */
 	/* While open. */
 	struct ferry_kcq cq;
 	struct ferry_kqp qp;
@@ -267,6 +268,7 @@ static int ferry_net_open(struct net_device *netdev)
 	napi_enable(&net->napi);
 	ferry_kcq_arm(&net->cq);
 	netif_start_queue(netdev);
+	net->open = true;
 	ferry_net_link(net->dev, ferry_read(net->dev, FERRY_REG_STATUS) & FERRY_STATUS_LINK);
 	return 0;
 
@@ -284,6 +286,9 @@ static int ferry_net_stop(struct net_device *netdev)
 {
 	struct ferry_net *net = netdev_priv(netdev);
 
+	if (!net->open)
+		return 0;
+	net->open = false;
 	netif_tx_disable(netdev);
 	napi_disable(&net->napi);
 	net->up = false;
@@ -318,7 +323,7 @@ static int ferry_net_change_mtu(struct net_device *netdev, int mtu)
 	unsigned int old = netdev->mtu;
 	int err;
 
-	/* Slots are as large as the MTU demands. */
+	/* Slots are as large as the MTU demands. One that did not come up last time tries again. */
 	if (running)
 		ferry_net_stop(netdev);
 	WRITE_ONCE(netdev->mtu, mtu);

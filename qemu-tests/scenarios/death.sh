@@ -29,8 +29,10 @@ for time in first second; do
 	run "$time: and traffic runs again" pingpong -n 200 -c
 done
 
-# The driver stays, and the NIC is changed under it.
+# The driver stays, and the NIC is changed under it. Its netdev cannot be opened anew, and can be closed.
 run "the NIC is killed" host nic-kill
+fails "the MTU of its netdev does not change" ip link set "$FERRY_NETDEV" mtu 1400
+run "its netdev goes down" ip link set "$FERRY_NETDEV" down
 run "and removed with the driver loaded" remove_nics
 run "the device goes" wait_for 20 gone
 run "a new one is plugged" plug_nic
