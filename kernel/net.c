@@ -289,8 +289,9 @@ static int ferry_net_stop(struct net_device *netdev)
 	if (!net->open)
 		return 0;
 	net->open = false;
-	netif_tx_disable(netdev);
+	/* In this order: a poll that runs would wake the queue again, as it has room. */
 	napi_disable(&net->napi);
+	netif_tx_disable(netdev);
 	net->up = false;
 	ferry_net_set_port(net);
 	ferry_kqp_destroy(&net->qp);
