@@ -151,7 +151,6 @@ static struct ferry_dev *ferry_alloc(struct pci_dev *pdev)
 
 static void ferry_free(struct ferry_dev *dev)
 {
-	ferry_device_unwatch(dev);
 	xa_destroy(&dev->assisted);
 	xa_destroy(&dev->srqs);
 	xa_destroy(&dev->qps);
@@ -229,6 +228,8 @@ err_start:
 err_dma:
 	ferry_close_dma(dev);
 err_map:
+	/* It reads registers. */
+	ferry_device_unwatch(dev);
 	ferry_unmap(dev);
 err_dev:
 	ferry_free(dev);
