@@ -462,6 +462,15 @@ static void ferry_net_setup(struct ferry_net *net)
 	netif_carrier_off(netdev);
 }
 
+/* Neither the interrupt nor the end of the device finds it any more. */
+static void ferry_net_hide(struct ferry_dev *dev)
+{
+	mutex_lock(&dev->lost_lock);
+	WRITE_ONCE(dev->net, NULL);
+	mutex_unlock(&dev->lost_lock);
+	ferry_eq_flush(&dev->eqs[0]);
+}
+
 int ferry_net_create(struct ferry_dev *dev)
 {
 	struct net_device *netdev;
@@ -489,12 +498,11 @@ int ferry_net_create(struct ferry_dev *dev)
 	WRITE_ONCE(dev->net, net);
 	err = register_netdev(netdev);
 	if (err)
-		goto err_unset;
+		goto err_hide;
 	return 0;
 
-err_unset:
-	WRITE_ONCE(dev->net, NULL);
-	ferry_eq_flush(&dev->eqs[0]);
+err_hide:
+	ferry_net_hide(dev);
 err_free:
 	free_netdev(netdev);
 	return err;
@@ -505,11 +513,7 @@ void ferry_net_destroy(struct ferry_dev *dev)
 	struct ferry_net *net = dev->net;
 
 	unregister_netdev(net->netdev);
-	/* Neither the interrupt nor the end of the device may find it now. */
-	mutex_lock(&dev->lost_lock);
-	WRITE_ONCE(dev->net, NULL);
-	mutex_unlock(&dev->lost_lock);
-	ferry_eq_flush(&dev->eqs[0]);
+	ferry_net_hide(dev);
 	cancel_work_sync(&net->restart);
 	cancel_work_sync(&net->rx_mode);
 	free_netdev(net->netdev);
