@@ -104,8 +104,9 @@ int ferry_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	return ferry_admin_exec(to_ferry(ibcq->device), FERRY_ADMIN_MODIFY_CQ, &cmd);
 }
 
-static int ferry_cq_move(struct ferry_cq *cq, unsigned int shift,
-			 struct ferry_resize_cq_resp *resp)
+/* A new ring, to be mapped; the CQ works on in its own. */
+static int ferry_cq_prepare(struct ferry_cq *cq, unsigned int shift,
+			    struct ferry_resize_cq_resp *resp)
 {
 	struct ferry_context *ctx = cq->queue.ring->ctx;
 	struct ferry_ring *ring;
@@ -115,22 +116,54 @@ static int ferry_cq_move(struct ferry_cq *cq, unsigned int shift,
 	if (!ring)
 		return -ENOMEM;
 	err = ferry_ring_share(ring, &resp->ring);
-	if (!err)
-		err = ferry_queue_resize_cq(&cq->queue, cq->obj.number, ring, shift, &resp->start);
-	if (err)
+	if (err) {
 		ferry_ring_free(ring);
-	return err;
+		return err;
+	}
+	ferry_ring_free(cq->prepared);
+	cq->prepared = ring;
+	cq->prepared_shift = shift;
+	return 0;
+}
+
+/* After an error the new ring is there still, and the CQ works on in its own. */
+static int ferry_cq_commit(struct ferry_cq *cq, unsigned int shift,
+			   struct ferry_resize_cq_resp *resp)
+{
+	int err;
+
+	if (!cq->prepared || cq->prepared_shift != shift)
+		return -EINVAL;
+	err = ferry_queue_resize_cq(&cq->queue, cq->obj.number, cq->prepared, shift, &resp->start);
+	if (err)
+		return err;
+	cq->prepared = NULL;
+	cq->ibcq.cqe = 1u << shift;
+	return 0;
+}
+
+static int ferry_cq_resize_request(struct ib_udata *udata, struct ferry_resize_cq_req *req)
+{
+	int err;
+
+	if (!udata->inlen)
+		return 0;
+	err = ib_copy_validate_udata_in(udata, *req, reserved);
+	if (err)
+		return err;
+	return req->step > FERRY_RESIZE_CQ_COMMIT || req->reserved ? -EOPNOTSUPP : 0;
 }
 
 /*
  * What has completed already stays in the old ring, which lives as long as it is mapped.
- * A user who cannot be told of the new one (-EFAULT) has lost the CQ.
+ * A user who cannot be told that the device has moved (-EFAULT) has lost the CQ.
  */
 int ferry_resize_cq(struct ib_cq *ibcq, ferry_cqe_t cqe, struct ib_udata *udata)
 {
 	struct ferry_dev *dev = to_ferry(ibcq->device);
 	struct ferry_cq *cq = to_ferry_cq(ibcq);
 	struct ferry_resize_cq_resp resp = {};
+	struct ferry_resize_cq_req req = {};
 	unsigned int shift;
 	int err;
 
@@ -138,18 +171,19 @@ int ferry_resize_cq(struct ib_cq *ibcq, ferry_cqe_t cqe, struct ib_udata *udata)
 		return -EOPNOTSUPP;
 	if (cqe < 1 || cqe > dev->limits.max_cqe)
 		return -EINVAL;
-	err = ib_is_udata_in_empty(udata);
+	err = ferry_cq_resize_request(udata, &req);
 	if (err)
 		return err;
 
 	shift = ferry_cq_shift(cqe);
 	resp.depth = 1u << shift;
 	mutex_lock(&cq->resize_lock);
-	err = ferry_cq_move(cq, shift, &resp);
-	if (!err) {
-		ibcq->cqe = resp.depth;
+	if (req.step != FERRY_RESIZE_CQ_COMMIT)
+		err = ferry_cq_prepare(cq, shift, &resp);
+	if (!err && req.step != FERRY_RESIZE_CQ_PREPARE)
+		err = ferry_cq_commit(cq, shift, &resp);
+	if (!err)
 		err = ib_respond_udata(udata, resp);
-	}
 	mutex_unlock(&cq->resize_lock);
 	return err;
 }
@@ -166,5 +200,6 @@ int ferry_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	ferry_object_remove(&dev->cqs, &cq->obj, cq->eq);
 	ferry_admin_destroy(dev, FERRY_ADMIN_DESTROY_CQ, cq->obj.number);
 	ferry_queue_free(&cq->queue);
+	ferry_ring_free(cq->prepared);
 	return 0;
 }

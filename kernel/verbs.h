@@ -40,7 +40,9 @@ struct ferry_cq {
 	struct ferry_object obj;
 	struct ferry_eq *eq;
 	struct ferry_queue queue;
-	struct mutex resize_lock;	/* queue.ring, queue.depth_shift once it exists */
+	struct mutex resize_lock;	/* all below, queue.ring, queue.depth_shift once it exists */
+	struct ferry_ring *prepared;	/* what it will be resized to, or NULL */
+	unsigned int prepared_shift;	/* log2 of the entries of that */
 };
 
 struct ferry_srq {

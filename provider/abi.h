@@ -39,6 +39,14 @@ static_assert(sizeof(struct ferry_reg_mr_command) ==
 	      sizeof(struct ibv_reg_mr) + sizeof(struct ferry_reg_mr_req),
 	      "padding in ferry_reg_mr_command");
 
+struct ferry_resize_cq_command {
+	struct ibv_resize_cq core;
+	struct ferry_resize_cq_req ferry;
+};
+static_assert(sizeof(struct ferry_resize_cq_command) ==
+	      sizeof(struct ibv_resize_cq) + sizeof(struct ferry_resize_cq_req),
+	      "padding in ferry_resize_cq_command");
+
 /* Since rdma-core 57 it can be told to report on another event file. */
 #if IBVERBS_PABI_VERSION < 57
 #define ferry_get_context(ctx, cmd, cmd_size, resp, resp_size) \

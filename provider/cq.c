@@ -257,16 +257,29 @@ static void ferry_cq_append(struct ferry_cq *cq, struct ferry_next_cqes *next, u
 	ferry_unlock(&cq->lock);
 }
 
+static int ferry_resize_cq_step(struct ibv_cq *ibcq, int cqe, enum ferry_resize_cq_step step,
+				struct ferry_resize_cq_resp *resp)
+{
+	struct ferry_resize_cq_command cmd = { .ferry.step = step };
+	struct ferry_resize_cq_answer answer = {};
+	int err;
+
+	err = ibv_cmd_resize_cq(ibcq, cqe, &cmd.core, sizeof(cmd), &answer.core, sizeof(answer));
+	*resp = answer.ferry;
+	return err;
+}
+
 /*
  * What has completed stays in the ring in use until it is taken: other threads may poll all the
  * while. A CQ is resized by one thread at a time, so that rings come in their order.
+ *
+ * The device moves once the new ring is mapped. Until then every error leaves the CQ as it is.
  */
 int ferry_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	struct ferry_context *ctx = to_fctx(ibcq->context);
-	struct ferry_resize_cq_answer resp = {};
+	struct ferry_resize_cq_resp resp;
 	struct ferry_next_cqes *next;
-	struct ibv_resize_cq cmd = {};
 	int err;
 
 	if (cqe <= 0)
@@ -274,19 +287,25 @@ int ferry_resize_cq(struct ibv_cq *ibcq, int cqe)
 	next = calloc(1, sizeof(*next));
 	if (!next)
 		return ENOMEM;
+	cqe = max(cqe, FERRY_CQ_DEPTH_MIN);
 	pthread_mutex_lock(&ctx->lock);
-	err = ibv_cmd_resize_cq(ibcq, max(cqe, FERRY_CQ_DEPTH_MIN), &cmd, sizeof(cmd), &resp.core,
-				sizeof(resp));
+	err = ferry_resize_cq_step(ibcq, cqe, FERRY_RESIZE_CQ_PREPARE, &resp);
 	if (err)
-		goto out;
-	/* The device is there already: without the new ring nothing more can be taken. */
-	if (ferry_map_cqes(ctx, &next->cqes, &resp.ferry.ring, resp.ferry.depth)) {
+		goto err_next;
+	if (ferry_map_cqes(ctx, &next->cqes, &resp.ring, resp.depth)) {
 		err = errno;
-		goto out;
+		goto err_next;
 	}
-	ferry_cq_append(to_fcq(ibcq), next, resp.ferry.start);
-	next = NULL;
-out:
+	err = ferry_resize_cq_step(ibcq, cqe, FERRY_RESIZE_CQ_COMMIT, &resp);
+	if (err)
+		goto err_map;
+	ferry_cq_append(to_fcq(ibcq), next, resp.start);
+	pthread_mutex_unlock(&ctx->lock);
+	return 0;
+
+err_map:
+	ferry_unmap_ring(&next->cqes.ring);
+err_next:
 	pthread_mutex_unlock(&ctx->lock);
 	free(next);
 	return err;

@@ -60,6 +60,21 @@ struct ferry_create_cq_resp {
 	__u32 depth;			/* entries, a power of two */
 };
 
+/*
+ * resize_cq. In two steps, so that the new ring is mapped when the device moves to it: where
+ * that cannot be, the old one works on. A provider that sends none of it, or zeros, gets both
+ * at once.
+ */
+enum ferry_resize_cq_step {
+	FERRY_RESIZE_CQ_PREPARE = 1,	/* answers ring and depth; instead of one prepared before */
+	FERRY_RESIZE_CQ_COMMIT,		/* to the ring prepared for as many; answers depth, start */
+};
+
+struct ferry_resize_cq_req {
+	__u32 step;			/* enum ferry_resize_cq_step, or 0 */
+	__u32 reserved;
+};
+
 struct ferry_resize_cq_resp {
 	struct ferry_ring_map ring;	/* the new one; the old one stays mapped */
 	__u32 depth;			/* entries, a power of two */

@@ -718,6 +718,34 @@ static void test_resize_armed(const void *arg)
 	rig_destroy(&rig);
 }
 
+/* Where the new ring finds no room in the process, the CQ works on in its old one. */
+static void test_resize_no_room(const void *arg)
+{
+	struct rig_attr attr = rig_defaults();
+	struct rlimit limit, none;
+	struct rig rig;
+	int cqe;
+
+	(void)arg;
+	rig_connect_new(&rig, &attr);
+	cqe = rig.a.cq->cqe;
+	post_writes(rig.a.qp, &rig, 0, 1);
+	need_ok(getrlimit(RLIMIT_AS, &limit));
+	none = limit;
+	none.rlim_cur = 0;
+	need_ok(setrlimit(RLIMIT_AS, &none));
+	need_errno(ibv_resize_cq(rig.a.cq, 100 * cqe), ENOMEM);
+	need_ok(setrlimit(RLIMIT_AS, &limit));
+	need_eq(rig.a.cq->cqe, cqe);
+	post_writes(rig.a.qp, &rig, 1, 1);
+	need_wc(rig.a.cq, 0, IBV_WC_SUCCESS);
+	need_wc(rig.a.cq, 1, IBV_WC_SUCCESS);
+	need_ok(ibv_resize_cq(rig.a.cq, 2 * cqe));
+	post_writes(rig.a.qp, &rig, 2, 1);
+	need_wc(rig.a.cq, 2, IBV_WC_SUCCESS);
+	rig_destroy(&rig);
+}
+
 static const struct tap_test tests[] = {
 	TEST("limits", test_limits),
 	TEST("largest QP", test_largest_qp),
@@ -737,6 +765,7 @@ static const struct tap_test tests[] = {
 	TEST("resize a CQ, reset a QP", test_resize_reset),
 	TEST("resize a CQ while it is polled", test_resize_threads),
 	TEST("resize a CQ that is armed", test_resize_armed),
+	TEST("resize a CQ, but there is no room", test_resize_no_room),
 };
 
 int main(int argc, char **argv)
