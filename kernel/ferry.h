@@ -82,6 +82,7 @@ struct ferry_dev {
 	struct ferry_buf eq_records;	/* consumer indices, a line each */
 
 	struct ferry_context kernel;	/* context 0 */
+	atomic_long_t bytes;		/* of all contexts, see mmap.c */
 	struct ferry_net *net;
 	struct ferry_assist assist;
 

@@ -29,19 +29,28 @@ static int ferry_memory_cleanup(struct ib_uobject *uobj, enum rdma_remove_reason
 static struct ferry_ring *ferry_memory_create(struct ferry_ucontext *uctx, u64 length)
 {
 	struct ferry_context *ctx = &uctx->ctx;
+	struct ferry_locked locked = {};
 	struct ferry_ring *ring;
 	unsigned int i;
+	int err;
 
 	/* What it becomes must fit struct ferry_ring_map. */
 	if (!length || length > round_down(U32_MAX, SZ_1M))
 		return ERR_PTR(-EINVAL);
 	length = length < SZ_1M ? roundup_pow_of_two(length) : round_up(length, SZ_1M);
+	length = max(length, PAGE_SIZE);
+	err = ferry_locked_charge(&locked, PHYS_PFN(length));
+	if (err)
+		return ERR_PTR(err);
 	ring = ferry_ring_alloc(ctx->dev, ctx, length);
-	if (!ring)
-		return ERR_PTR(-ENOMEM);
-	for (i = 0; i < ring->chunks; i++)
+	/* A chunk may live longer than the others: as long as it is mapped. */
+	for (i = 0; ring && i < ring->chunks; i++) {
 		ring->chunk[i]->kind = FERRY_MMAP_PROGRAM;
-	return ring;
+		ferry_locked_split(&locked, &ring->chunk[i]->locked,
+				   PHYS_PFN(1ul << ring->chunk_shift));
+	}
+	ferry_locked_uncharge(&locked);
+	return ring ?: ERR_PTR(-ENOMEM);
 }
 
 static int UVERBS_HANDLER(FERRY_METHOD_MEMORY_ALLOC)(struct uverbs_attr_bundle *attrs)
@@ -138,6 +147,9 @@ static int ferry_context_memory_add(struct ferry_ucontext *uctx, size_t bytes, u
 				      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!map)
 		return -ENOMEM;
+	err = ferry_locked_charge(&map->locked, PHYS_PFN(bytes));
+	if (err)
+		goto err_map;
 	err = ferry_mmap_share(uctx, &map, 1, bytes, offset);
 	if (err)
 		goto err_map;

@@ -27,24 +27,30 @@ struct ferry_mmap *ferry_mmap_alloc(struct ferry_dev *dev, enum ferry_mmap_kind 
 	return map;
 }
 
+static void ferry_mmap_uncharge(struct ferry_context *ctx, size_t size)
+{
+	if (!ctx)
+		return;
+	atomic_long_sub(size, &ctx->bytes);
+	atomic_long_sub(size, &ctx->dev->bytes);
+}
+
 /*
- * A context may have a quarter of the machine, besides what its cgroup allows: until
- * the memory is really free, which mappings can put off.
+ * A context may have a quarter of the machine and all of a device a half, besides what cgroups
+ * allow: until the memory is really free, which mappings can put off.
  */
 static int ferry_mmap_charge(struct ferry_context *ctx, size_t size)
 {
+	unsigned long own, all;
+
 	if (!ctx)
 		return 0;
-	if (atomic_long_add_return(size, &ctx->bytes) >> PAGE_SHIFT <= totalram_pages() / 4)
+	own = atomic_long_add_return(size, &ctx->bytes) >> PAGE_SHIFT;
+	all = atomic_long_add_return(size, &ctx->dev->bytes) >> PAGE_SHIFT;
+	if (own <= totalram_pages() / 4 && all <= totalram_pages() / 2)
 		return 0;
-	atomic_long_sub(size, &ctx->bytes);
+	ferry_mmap_uncharge(ctx, size);
 	return -ENOMEM;
-}
-
-static void ferry_mmap_uncharge(struct ferry_context *ctx, size_t size)
-{
-	if (ctx)
-		atomic_long_sub(size, &ctx->bytes);
 }
 
 /**
@@ -86,6 +92,7 @@ static void ferry_mmap_release(struct ferry_mmap *map)
 	if (map->kind == FERRY_MMAP_MEMORY || map->kind == FERRY_MMAP_PROGRAM) {
 		ferry_mmap_uncharge(map->ctx, map->buf.size);
 		ferry_dma_free(map->dev, &map->buf);
+		ferry_locked_uncharge(&map->locked);
 	}
 	kfree(map);
 }

@@ -10,6 +10,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "dma.h"
+#include "locked.h"
 
 struct ferry_context;
 struct ferry_ucontext;
@@ -32,6 +33,7 @@ struct ferry_mmap {
 	bool inserted;			/* the core counts its users */
 	unsigned long pfn;
 	struct ferry_buf buf;		/* FERRY_MMAP_MEMORY, FERRY_MMAP_PROGRAM */
+	struct ferry_locked locked;	/* what of buf the process wished for */
 };
 
 struct ferry_mmap *ferry_mmap_alloc(struct ferry_dev *dev, enum ferry_mmap_kind kind);

@@ -24,7 +24,7 @@ struct ferry_context {
 	struct mutex lock;		/* groups, num_groups */
 	struct list_head groups;	/* struct ferry_record_group */
 	unsigned int num_groups;
-	atomic_long_t bytes;		/* of its rings and record pages, see mmap.c */
+	atomic_long_t bytes;		/* of its rings, record pages and the like, see mmap.c */
 };
 
 /* A record page. */

@@ -10,7 +10,6 @@
  */
 #include <linux/dma-direct.h>
 #include <linux/mm.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
@@ -18,6 +17,7 @@
 #include "cache.h"
 #include "compat.h"
 #include "ferry.h"
+#include "locked.h"
 #include "mmap.h"
 #include "pagelist.h"
 #include "umem.h"
@@ -32,8 +32,7 @@ struct ferry_segment {
 };
 
 struct ferry_pinned {
-	struct mm_struct *mm;		/* whose limit it counts against */
-	unsigned long pages;		/* how many of them do */
+	struct ferry_locked locked;
 	size_t first;			/* of the MR's first byte in the first page */
 	u64 bytes;			/* of all pages */
 	bool writable;
@@ -43,26 +42,6 @@ struct ferry_pinned {
 };
 
 /* ------------------------------------------------------------------------- pinning */
-
-static int ferry_pinned_charge(struct ferry_pinned *pin, unsigned long pages)
-{
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-
-	pin->mm = current->mm;
-	if (atomic64_add_return(pages, &pin->mm->pinned_vm) > limit && !capable(CAP_IPC_LOCK)) {
-		atomic64_sub(pages, &pin->mm->pinned_vm);
-		return -ENOMEM;
-	}
-	mmgrab(pin->mm);
-	pin->pages = pages;
-	return 0;
-}
-
-static void ferry_pinned_uncharge(struct ferry_pinned *pin)
-{
-	atomic64_sub(pin->pages, &pin->mm->pinned_vm);
-	mmdrop(pin->mm);
-}
 
 static void ferry_pinned_unpin(struct ferry_pinned *pin)
 {
@@ -100,15 +79,14 @@ static long ferry_pinned_add(struct ferry_dev *dev, struct ferry_pinned *pin, u6
 static int ferry_pinned_pin(struct ferry_dev *dev, struct ferry_pinned *pin, u64 start)
 {
 	struct page **pages = (struct page **)__get_free_page(GFP_KERNEL);
-	unsigned long done = 0;
+	unsigned long done = 0, count = pin->locked.pages;
 	long got = 0;
 
 	if (!pages)
 		return -ENOMEM;
-	while (done < pin->pages && got >= 0) {
+	while (done < count && got >= 0) {
 		cond_resched();
-		got = ferry_pinned_add(dev, pin, start + (done << PAGE_SHIFT), pin->pages - done,
-				       pages);
+		got = ferry_pinned_add(dev, pin, start + (done << PAGE_SHIFT), count - done, pages);
 		if (got > 0)
 			done += got;
 		if (fatal_signal_pending(current))
@@ -161,7 +139,7 @@ static void ferry_pinned_free(struct ferry_dev *dev, struct ferry_pinned *pin)
 	dma_unmap_sgtable(&dev->pdev->dev, &pin->table.sgt, DMA_BIDIRECTIONAL,
 			  DMA_ATTR_SKIP_CPU_SYNC);
 	ferry_pinned_unpin(pin);
-	ferry_pinned_uncharge(pin);
+	ferry_locked_uncharge(&pin->locked);
 	kfree(pin);
 }
 
@@ -177,7 +155,7 @@ static struct ferry_pinned *ferry_pinned_create(struct ferry_dev *dev, u64 start
 		return ERR_PTR(-ENOMEM);
 	pin->first = first;
 	pin->writable = writable;
-	err = ferry_pinned_charge(pin, PFN_UP(first + length));
+	err = ferry_locked_charge(&pin->locked, PFN_UP(first + length));
 	if (err)
 		goto err_pin;
 	err = ferry_pinned_pin(dev, pin, start & PAGE_MASK);
@@ -198,7 +176,7 @@ err_map:
 err_pages:
 	ferry_pinned_unpin(pin);
 err_charge:
-	ferry_pinned_uncharge(pin);
+	ferry_locked_uncharge(&pin->locked);
 err_pin:
 	kfree(pin);
 	return ERR_PTR(err);

@@ -139,7 +139,8 @@ enum ferry_objects {
 /*
  * Memory that CPU and device share without cache maintenance, for a program's own use:
  * non-cached on a non-coherent host. It may be registered (FERRY_REG_MR_MEMORY) and
- * lives until the object, all MRs over it and all its mappings are gone.
+ * lives until the object, all MRs over it and all its mappings are gone. Until then it
+ * counts against RLIMIT_MEMLOCK, like what is pinned by reg_mr; MRs over it do not again.
  */
 enum ferry_memory_methods {
 	FERRY_METHOD_MEMORY_ALLOC = 1u << UVERBS_ID_NS_SHIFT,
@@ -160,7 +161,7 @@ enum ferry_memory_free_attrs {
  * Memory of the same kind that the device calls by key 1 (FERRY_KEY_CONTEXT): for the
  * provider's own use, in every PD of the context. It only grows, and lives as long as
  * the context. The first byte added has key 1's address BASE, and those after it the
- * addresses after it. At most 4096 additions.
+ * addresses after it. At most 4096 additions; it counts against RLIMIT_MEMLOCK, too.
  */
 enum ferry_device_methods {
 	FERRY_METHOD_CONTEXT_MEMORY_ADD = 1u << UVERBS_ID_NS_SHIFT, /* of UVERBS_OBJECT_DEVICE */

@@ -6,6 +6,7 @@
 #include <infiniband/ferrydv.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -195,9 +196,47 @@ static void test_neighbours(const void *arg)
 	rig_destroy(&rig);
 }
 
+#define MEMLOCK		(8u << 20)
+
+/* An ordinary user may have so much, and gets it back when nothing uses it any more. */
+static void test_limit(const void *arg)
+{
+	struct rlimit limit = { .rlim_cur = MEMLOCK, .rlim_max = MEMLOCK };
+	struct ferrydv_memory *memory, *half;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	int i;
+
+	(void)arg;
+	need_ok(setrlimit(RLIMIT_MEMLOCK, &limit));
+	need_ok(setgid(65534));
+	need_ok(setuid(65534));
+	ctx = open_device();
+	pd = need_ptr(ibv_alloc_pd(ctx));
+	need(!ferrydv_alloc_memory(ctx, MEMLOCK + 1));
+	need_eq(errno, ENOMEM);
+	for (i = 0; i < 20; i++) {
+		half = need_ptr(ferrydv_alloc_memory(ctx, MEMLOCK / 2));
+		memory = need_ptr(ferrydv_alloc_memory(ctx, MEMLOCK / 2));
+		need(!ferrydv_alloc_memory(ctx, 1));
+		need_eq(errno, ENOMEM);
+		/* What is locked already is not locked again; and it stays as long as its MR. */
+		mr = need_ptr(ibv_reg_mr(pd, half->addr, MEMLOCK / 2, ACCESS_ALL));
+		need_ok(ferrydv_free_memory(memory));
+		need_ok(ferrydv_free_memory(half));
+		need(!ferrydv_alloc_memory(ctx, MEMLOCK / 2 + 1));
+		need_eq(errno, ENOMEM);
+		need_ok(ibv_dereg_mr(mr));
+	}
+	need_ok(ibv_dealloc_pd(pd));
+	need_ok(ibv_close_device(ctx));
+}
+
 static const struct tap_test tests[] = {
 	TEST("query", test_query),
 	TEST("memory", test_memory),
+	TEST("limit of memory", test_limit),
 	TEST("sync", test_sync),
 	TEST("neighbours", test_neighbours),
 };
