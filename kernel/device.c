@@ -96,20 +96,22 @@ int ferry_device_query(struct ferry_dev *dev)
 	to->max_qps = le32_to_cpu(from->max_qps);
 	to->max_srqs = le32_to_cpu(from->max_srqs);
 	to->max_mrs = le32_to_cpu(from->max_mrs);
-	to->max_cqe = le32_to_cpu(from->max_cqe);
-	to->max_sq_depth = le32_to_cpu(from->max_sq_depth);
-	to->max_rq_depth = le32_to_cpu(from->max_rq_depth);
-	to->max_srq_depth = le32_to_cpu(from->max_srq_depth);
+	/* What is above the interface's own ranges could not be asked for. */
+	to->max_cqe = min(le32_to_cpu(from->max_cqe), 1u << FERRY_CQ_SHIFT_MAX);
+	to->max_sq_depth = min(le32_to_cpu(from->max_sq_depth), 1u << FERRY_WQ_SHIFT_MAX);
+	to->max_rq_depth = min(le32_to_cpu(from->max_rq_depth), 1u << FERRY_WQ_SHIFT_MAX);
+	to->max_srq_depth = min(le32_to_cpu(from->max_srq_depth), 1u << FERRY_WQ_SHIFT_MAX);
 	to->max_record_pages = le32_to_cpu(from->max_record_pages);
 	to->max_sge = le16_to_cpu(from->max_sge);
 	to->max_inline = le16_to_cpu(from->max_inline);
 	to->max_rd_atomic = le16_to_cpu(from->max_rd_atomic);
 	to->gids = le16_to_cpu(from->gids);
-	to->max_mtu = le16_to_cpu(from->max_mtu);
+	to->max_mtu = min_t(u16, le16_to_cpu(from->max_mtu), FERRY_MTU_MAX);
 	memcpy(to->firmware, from->firmware, sizeof(from->firmware));
 
 	if (!(to->page_sizes & PAGE_SIZE) || !to->max_cqe || !to->max_sq_depth ||
-	    !to->max_rq_depth || !to->max_sge || !to->gids || !to->max_eqs) {
+	    !to->max_rq_depth || !to->max_sge || !to->gids || !to->max_eqs ||
+	    to->max_mtu < FERRY_MTU_MIN) {
 		dev_err(&dev->pdev->dev, "states limits that nothing could work with\n");
 		return -EINVAL;
 	}

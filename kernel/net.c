@@ -24,7 +24,6 @@
 #define FERRY_NET_CQ_SHIFT	10	/* holds both */
 #define FERRY_NET_TX_DEPTH	(1u << FERRY_NET_TX_SHIFT)
 #define FERRY_NET_RX_DEPTH	(1u << FERRY_NET_RX_SHIFT)
-#define FERRY_NET_MTU_MIN	256	/* what SET_PORT takes */
 
 struct ferry_net {
 	struct ferry_dev *dev;
@@ -454,7 +453,7 @@ static void ferry_net_setup(struct ferry_net *net)
 	SET_NETDEV_DEV(netdev, &net->dev->pdev->dev);
 	netdev->netdev_ops = &ferry_net_ops;
 	netdev->ethtool_ops = &ferry_net_ethtool_ops;
-	netdev->min_mtu = FERRY_NET_MTU_MIN;
+	netdev->min_mtu = FERRY_MTU_MIN;
 	netdev->max_mtu = net->dev->limits.max_mtu;
 	netdev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	netdev->priv_flags |= IFF_LIVE_ADDR_CHANGE;

@@ -25,7 +25,8 @@ static int ferry_srq_check(struct ferry_dev *dev, const struct ib_srq_init_attr 
 	if (!udata || init->srq_type != IB_SRQT_BASIC)
 		return -EOPNOTSUPP;
 	if (!attr->max_wr || attr->max_wr > dev->limits.max_srq_depth ||
-	    attr->max_sge > dev->limits.max_sge)
+	    attr->max_sge > dev->limits.max_sge ||
+	    ferry_rqe_shift(attr->max_sge) > FERRY_RQE_SHIFT_MAX)
 		return -EINVAL;
 	return ib_is_udata_in_empty(udata);
 }

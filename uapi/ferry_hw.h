@@ -589,7 +589,7 @@ struct ferry_admin_create_cq {	/* RESIZE_CQ too, with cq; only ring and depth co
 	__le32 context;
 	__le32 eq;
 	__le32 cq;		/* RESIZE_CQ; else 0 */
-	__u8 depth_shift;	/* 0..22 */
+	__u8 depth_shift;	/* 0 to FERRY_CQ_SHIFT_MAX */
 	__u8 rsvd[3];
 	__le64 slot_addr;	/* a slot of a record page of that context */
 	struct ferry_page_list ring;
@@ -632,7 +632,7 @@ struct ferry_admin_create_qp {
 	__le32 srq;		/* 0: none */
 	__u8 type;		/* enum ferry_qp_type */
 	__u8 flags;		/* FERRY_QP_* */
-	__u8 sq_shift;		/* log2 of the depth, 0..14 */
+	__u8 sq_shift;		/* log2 of the depth, 0 to FERRY_WQ_SHIFT_MAX */
 	__u8 sq_wqe_shift;	/* log2 of the stride */
 	__u8 rq_shift;
 	__u8 rq_wqe_shift;
@@ -697,7 +697,7 @@ struct ferry_admin_create_srq {
 	struct ferry_admin_head head;
 	__le32 context;
 	__le32 pd;
-	__u8 depth_shift;	/* 0..14 */
+	__u8 depth_shift;	/* 0 to FERRY_WQ_SHIFT_MAX */
 	__u8 wqe_shift;
 	__u8 rsvd[6];
 	__le64 slot_addr;
@@ -746,7 +746,7 @@ struct ferry_admin_set_gid {
 
 struct ferry_admin_set_port {
 	struct ferry_admin_head head;
-	__le16 mtu;		/* of the netdev: largest Ethernet payload, 256..9000 */
+	__le16 mtu;		/* of the netdev: largest Ethernet payload, FERRY_MTU_* */
 	__u8 up;		/* 0: no frame leaves or enters */
 	__u8 promisc;
 	__u8 rsvd0[2];
@@ -795,6 +795,11 @@ union ferry_admin_sqe {
 };
 FERRY_CHECK_SIZE(union ferry_admin_sqe, FERRY_ADMIN_SQE_SIZE);
 
+#define FERRY_CQ_SHIFT_MAX	22	/* log2 of the entries of a CQ */
+#define FERRY_WQ_SHIFT_MAX	14	/* log2 of those of an SQ, an RQ, an SRQ */
+#define FERRY_MTU_MIN		256	/* of the netdev */
+#define FERRY_MTU_MAX		9000
+
 struct ferry_device_limits {	/* QUERY_DEVICE */
 	__le64 max_mr_size;	/* bytes */
 	__le64 page_sizes;	/* bit n: blocks of 2^n bytes */
@@ -817,7 +822,7 @@ struct ferry_device_limits {	/* QUERY_DEVICE */
 	__le16 max_rd_atomic;	/* of a QP, each way */
 	__le16 gids;		/* length of the GID table */
 	__le32 max_record_pages; /* of a context */
-	__le16 max_mtu;		/* Ethernet payload */
+	__le16 max_mtu;		/* Ethernet payload, FERRY_MTU_* */
 	__le16 max_mcast;
 	__u8 firmware[16];	/* text, NUL-padded */
 };
