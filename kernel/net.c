@@ -142,13 +142,13 @@ static netdev_tx_t ferry_net_xmit(struct sk_buff *skb, struct net_device *netdev
 
 	if (skb_put_padto(skb, ETH_ZLEN)) {
 		dev_core_stats_tx_dropped_inc(netdev);
-		return NETDEV_TX_OK;
+		goto ring;
 	}
 	/* A frame above the MTU would be an error of the QP. */
 	if (skb->len > netdev->mtu + VLAN_ETH_HLEN || !ferry_net_tx_room(net)) {
 		dev_core_stats_tx_dropped_inc(netdev);
 		dev_kfree_skb_any(skb);
-		return NETDEV_TX_OK;
+		goto ring;
 	}
 	offset = (size_t)(net->qp.sq_pi & (FERRY_NET_TX_DEPTH - 1)) << net->slot_shift;
 	skb_copy_bits(skb, 0, ferry_ring_at(net->tx, offset), skb->len);
@@ -157,6 +157,8 @@ static netdev_tx_t ferry_net_xmit(struct sk_buff *skb, struct net_device *netdev
 	dev_consume_skb_any(skb);
 
 	netif_txq_maybe_stop(txq, ferry_net_tx_room(net), 1, FERRY_NET_TX_DEPTH / 4);
+ring:
+	/* Those before a frame that was dropped may wait for it. */
 	if (!netdev_xmit_more() || netif_xmit_stopped(txq))
 		ferry_kqp_ring_send(&net->qp);
 	return NETDEV_TX_OK;
