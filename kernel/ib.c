@@ -111,5 +111,7 @@ int ferry_ib_register(struct ferry_dev *dev)
 void ferry_ib_unregister(struct ferry_dev *dev)
 {
 	ferry_device_announce(dev, false);
+	/* Who saw that there was somebody to tell has told him. */
+	ferry_eq_flush(&dev->eqs[0]);
 	ib_unregister_device(&dev->ibdev);
 }

@@ -75,7 +75,10 @@ static int ferry_net_set_port(struct ferry_net *net)
 	return err;
 }
 
-/* The carrier, in any context. */
+/*
+ * The carrier. Under the lock of the queue whose events tell of it, so that nobody says again
+ * what was true before the last of them.
+ */
 void ferry_net_link(struct ferry_dev *dev, bool up)
 {
 	struct ferry_net *net = READ_ONCE(dev->net);
@@ -89,9 +92,15 @@ void ferry_net_link(struct ferry_dev *dev, bool up)
 	ferry_port_changed(dev, netif_running(net->netdev) && netif_carrier_ok(net->netdev));
 }
 
+/* After dev->lost was set: no later event takes it back. */
 void ferry_net_lost(struct ferry_dev *dev)
 {
+	/* Without a netdev there need not be a queue. */
+	if (!READ_ONCE(dev->net))
+		return;
+	spin_lock_irq(&dev->eqs[0].lock);
 	ferry_net_link(dev, false);
+	spin_unlock_irq(&dev->eqs[0].lock);
 }
 
 static void ferry_net_rx_mode(struct work_struct *work)
@@ -270,7 +279,9 @@ static int ferry_net_open(struct net_device *netdev)
 	ferry_kcq_arm(&net->cq);
 	netif_start_queue(netdev);
 	net->open = true;
+	spin_lock_irq(&net->dev->eqs[0].lock);
 	ferry_net_link(net->dev, ferry_read(net->dev, FERRY_REG_STATUS) & FERRY_STATUS_LINK);
+	spin_unlock_irq(&net->dev->eqs[0].lock);
 	return 0;
 
 err_qp:
@@ -298,7 +309,9 @@ static int ferry_net_stop(struct net_device *netdev)
 	ferry_kqp_destroy(&net->qp);
 	ferry_kcq_destroy(&net->cq);
 	ferry_net_free_slots(net);
+	spin_lock_irq(&net->dev->eqs[0].lock);
 	ferry_port_changed(net->dev, false);
+	spin_unlock_irq(&net->dev->eqs[0].lock);
 	return 0;
 }
 

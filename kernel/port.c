@@ -170,7 +170,7 @@ int ferry_del_gid(const struct ib_gid_attr *attr, void **context)
 	return ferry_admin_exec(to_ferry(attr->device), FERRY_ADMIN_SET_GID, &cmd);
 }
 
-/* The netdev's carrier or state has changed. From any context. */
+/* The netdev's carrier or state has changed. Under the lock of the first event queue. */
 void ferry_port_changed(struct ferry_dev *dev, bool up)
 {
 	struct ib_event event = {
