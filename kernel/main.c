@@ -107,6 +107,11 @@ static int ferry_open_pci(struct pci_dev *pdev)
 		pci_disable_device(pdev);
 		return err;
 	}
+	/*
+	 * For ferry_slot_reset(): with memory decoding on, and each time anew, since whoever restores
+	 * a saved state uses it up.
+	 */
+	pci_save_state(pdev);
 	return 0;
 }
 
@@ -257,8 +262,6 @@ static void ferry_down(struct pci_dev *pdev)
 
 static int ferry_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	/* For ferry_slot_reset(). */
-	pci_save_state(pdev);
 	return ferry_up(pdev);
 }
 
