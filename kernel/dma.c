@@ -108,6 +108,9 @@ static int ferry_dma_choose(struct ferry_dev *dev)
 		dev->regime = FERRY_DMA_ISOLATED;
 		return 0;
 	}
+	/* The machine has an IOMMU, but no memory just now: no reason to trust the device. */
+	if (err == -ENOMEM)
+		return err;
 	if (ferry_isolation_foreign(d)) {
 		dev_err(d, "its IOMMU group is taken, by another NIC or for user space: two cannot share one\n");
 		return -EBUSY;
