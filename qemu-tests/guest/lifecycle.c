@@ -23,6 +23,7 @@
 
 static void test_limits(const void *arg)
 {
+	const char *coherent = getenv("COHERENT");
 	struct ibv_context *ctx = open_device();
 	struct ibv_device_attr device;
 	struct ibv_port_attr port;
@@ -31,7 +32,8 @@ static void test_limits(const void *arg)
 	need_ok(ibv_query_device(ctx, &device));
 	need(device.max_qp >= 16384);
 	need(device.max_qp_wr >= 16384);
-	need(device.max_sge >= 16);
+	/* On a host that is not coherent n may become 2n + 1 of the device's. */
+	need(device.max_sge >= (coherent && !strcmp(coherent, "no") ? 7 : 16));
 	need(device.max_cq >= 16384);
 	need(device.max_cqe >= 16384);
 	need(device.max_mr >= 262144);
@@ -623,6 +625,7 @@ static void test_resize_reset(const void *arg)
 {
 	struct rig_attr attr = rig_defaults();
 	struct end c, d;
+	struct ibv_wc wc;
 	struct rig rig;
 	unsigned int round, i;
 
@@ -641,7 +644,10 @@ static void test_resize_reset(const void *arg)
 			need_ok(ibv_resize_cq(rig.a.cq, 200 << i % 2));
 		}
 		post_writes(rig.a.qp, &rig, 15, 5);
-		need_wc(rig.a.cq, 0, IBV_WC_SUCCESS);
+		/* The other QP's may be earlier. */
+		while ((wc = wait_wc(rig.a.cq)).wr_id)
+			need(wc.wr_id >= 1000 && wc.status == IBV_WC_SUCCESS);
+		need_eq(wc.status, IBV_WC_SUCCESS);
 		qp_to_state(c.qp, IBV_QPS_RESET);
 		for (i = 1; i < 20; i++)
 			need_wc(rig.a.cq, i, IBV_WC_SUCCESS);

@@ -6,6 +6,8 @@
 run "the driver loads and the device comes up" load_ferry || return
 . /ferry/scenarios/lib/verbs.sh
 
+# Cleaning and flushing memory line by line is slow under emulation.
+[ "$COHERENT" = yes ] || PATIENCE=5
 before=$(all_resources)
 iterations=$((200 / PATIENCE))
 tap lifecycle lifecycle --iterations $iterations
