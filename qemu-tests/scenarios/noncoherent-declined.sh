@@ -3,7 +3,7 @@
 # coherent: no
 # cpu: rv64,svpbmt=false
 # net: 1
-# expect: at arch_setup_dma_ops.0x|DMA is not coherent with the CPUs' caches, and the host has no |probe with driver ferry failed with error -95
+# expect: arch_setup_dma_ops.0x|DMA is not coherent with the CPUs' caches, and the host has no |probe with driver ferry failed with error -95
 #
 # A host without Svpbmt: what dma_alloc_coherent() returns there is cached, and no ring in it would ever be right. Or (with
 # zicbom=first) one some of whose harts have no cache operations: the kernel uses them on none then, nor lets programs. The driver
