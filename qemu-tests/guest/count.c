@@ -225,8 +225,9 @@ static void all(const void *unused)
 	CPU_SET(sysconf(_SC_NPROCESSORS_ONLN) - 1, &cpus);
 	need_ok(sched_setaffinity(0, sizeof(cpus), &cpus));
 
-	attr.send_wr = 2 * MAX_BATCH;
-	attr.recv_wr = 2 * MAX_BATCH;
+	/* So deep that few rounds find the SQ at the index at which it may be full, and look. */
+	attr.send_wr = 4 * MAX_BATCH;
+	attr.recv_wr = 4 * MAX_BATCH;
 	attr.send_sge = 1;
 	attr.inline_bytes = 64;
 	attr.cqe = 4 * MAX_BATCH;
