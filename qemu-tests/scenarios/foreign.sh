@@ -4,11 +4,9 @@
 # net: 1
 # wire: 0.nic0 1.net0
 # timeout: 300
-# kernel: newest debug
 #
 # A peer that nobody here wrote: the second guest has Soft-RoCE over virtio-net on the other end of the wire. That they
-# understand each other proves the frames and the ICRC. (Its own NIC of ours is on no wire, and not used.) Not with
-# Soft-RoCE of Linux 6.12: READs of many packets, and all kinds mixed, end with a broken connection there, for a reason not found.
+# understand each other proves the frames and the ICRC. (Its own NIC of ours is on no wire, and not used.)
 
 if [ "$GUEST_INDEX" = 0 ]; then
 	run "the driver loads and the device comes up" load_ferry || return
