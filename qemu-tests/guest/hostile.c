@@ -369,11 +369,11 @@ static void prepare_mr(void *request, const struct rig *rig)
 
 static const struct command commands[] = {
 	{ "alloc PD", IB_USER_VERBS_CMD_ALLOC_PD, sizeof(struct ib_uverbs_alloc_pd),
-	  sizeof(struct ib_uverbs_alloc_pd_resp), prepare_nothing },
+	  sizeof(struct ib_uverbs_alloc_pd_resp), prepare_nothing, 0 },
 	{ "create CQ", IB_USER_VERBS_CMD_CREATE_CQ, sizeof(struct ib_uverbs_create_cq),
-	  sizeof(struct ib_uverbs_create_cq_resp), prepare_cq },
+	  sizeof(struct ib_uverbs_create_cq_resp), prepare_cq, 0 },
 	{ "create QP", IB_USER_VERBS_CMD_CREATE_QP, sizeof(struct ib_uverbs_create_qp),
-	  sizeof(struct ib_uverbs_create_qp_resp), prepare_qp },
+	  sizeof(struct ib_uverbs_create_qp_resp), prepare_qp, 0 },
 	{ "register MR", IB_USER_VERBS_CMD_REG_MR, sizeof(struct ib_uverbs_reg_mr),
 	  sizeof(struct ib_uverbs_reg_mr_resp), prepare_mr, sizeof(struct ferry_reg_mr_req) },
 };
