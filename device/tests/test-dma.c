@@ -168,66 +168,57 @@ static void parts_gone(void)
 	}
 }
 
+/* Host 0 loses memory; one of the two hosts posts. */
+static const struct lost_memory {
+	enum part part;
+	unsigned int poster;
+	enum ferry_wr opcode;
+	enum ferry_wc_status status;	/* of the poster's request; 0: no CQE can tell */
+	bool receives;			/* host 0 does, and the receive fails as well */
+	enum ferry_event event;		/* at host 0, or 0 */
+} lost_memory[] = {
+	/* The source of a WRITE, and the sink of a READ. */
+	{ PART_MR, 0, FERRY_WR_WRITE, FERRY_WC_LOC_PROT_ERR, false, 0 },
+	{ PART_MR, 0, FERRY_WR_READ, FERRY_WC_LOC_PROT_ERR, false, 0 },
+	/* The target of the peer's WRITE, and the source of its READ. */
+	{ PART_MR, 1, FERRY_WR_WRITE, FERRY_WC_REM_OP_ERR, false, FERRY_EVENT_QP_FATAL },
+	{ PART_MR, 1, FERRY_WR_READ, FERRY_WC_REM_OP_ERR, false, 0 },
+	/* The memory of a receive. */
+	{ PART_MR, 1, FERRY_WR_SEND, FERRY_WC_REM_OP_ERR, true, 0 },
+	{ PART_CQ, 0, FERRY_WR_WRITE, 0, false, FERRY_EVENT_CQ_ERR },
+};
+
+static void lose(const struct lost_memory *lost, bool message)
+{
+	struct host_event event;
+	struct host_wr wr;
+
+	rig_init(&rig, &(struct rig_options) { .message = message });
+	if (lost->receives)
+		rig_recv(&rig, 0, 0, 100, 4);
+	part_gone(lost->part);
+	wr = rig_wr(&rig, lost->poster, lost->opcode, 0, 0, 100);
+	rig_post(&rig, lost->poster, &wr);
+	rig_run(&rig);
+	if (lost->status)
+		rig_expect(&rig, lost->poster, lost->status, 0);
+	if (lost->receives)
+		rig_expect(&rig, 0, FERRY_WC_LOC_PROT_ERR, 4);
+	if (lost->event) {
+		need(rig_event(&rig, 0, lost->event, &event));
+		if (lost->event == FERRY_EVENT_CQ_ERR)
+			need_eq(event.number, rig.cq[0]->number);
+	}
+	rig_abandon(&rig);
+}
+
 static void statuses_of_faults(void)
 {
-	unsigned int message;
+	size_t i;
 
-	for (message = 0; message < 2; message++) {
-		struct rig_options o = { .message = message };
-		struct host_event event;
-		struct host_wr wr;
-
-		/* The source of a WRITE. */
-		rig_init(&rig, &o);
-		part_gone(PART_MR);
-		wr = rig_wr(&rig, 0, FERRY_WR_WRITE, 0, 0, 100);
-		rig_post(&rig, 0, &wr);
-		rig_run(&rig);
-		rig_expect(&rig, 0, FERRY_WC_LOC_PROT_ERR, 0);
-		rig_abandon(&rig);
-		/* The sink of a READ. */
-		rig_init(&rig, &o);
-		part_gone(PART_MR);
-		wr = rig_wr(&rig, 0, FERRY_WR_READ, 0, 0, 100);
-		rig_post(&rig, 0, &wr);
-		rig_run(&rig);
-		rig_expect(&rig, 0, FERRY_WC_LOC_PROT_ERR, 0);
-		rig_abandon(&rig);
-		/* The target of the peer's WRITE, the source of its READ. */
-		rig_init(&rig, &o);
-		part_gone(PART_MR);
-		wr = rig_wr(&rig, 1, FERRY_WR_WRITE, 0, 0, 100);
-		rig_post(&rig, 1, &wr);
-		rig_run(&rig);
-		rig_expect(&rig, 1, FERRY_WC_REM_OP_ERR, 0);
-		need(rig_event(&rig, 0, FERRY_EVENT_QP_FATAL, &event));
-		rig_abandon(&rig);
-		rig_init(&rig, &o);
-		part_gone(PART_MR);
-		wr = rig_wr(&rig, 1, FERRY_WR_READ, 0, 0, 100);
-		rig_post(&rig, 1, &wr);
-		rig_run(&rig);
-		rig_expect(&rig, 1, FERRY_WC_REM_OP_ERR, 0);
-		rig_abandon(&rig);
-		/* The memory of a receive. */
-		rig_init(&rig, &o);
-		rig_recv(&rig, 0, 0, 100, 4);
-		part_gone(PART_MR);
-		wr = rig_wr(&rig, 1, FERRY_WR_SEND, 0, 0, 100);
-		rig_post(&rig, 1, &wr);
-		rig_run(&rig);
-		rig_expect(&rig, 1, FERRY_WC_REM_OP_ERR, 0);
-		rig_expect(&rig, 0, FERRY_WC_LOC_PROT_ERR, 4);
-		rig_abandon(&rig);
-		/* The CQ. */
-		rig_init(&rig, &o);
-		part_gone(PART_CQ);
-		wr = rig_wr(&rig, 0, FERRY_WR_WRITE, 0, 0, 100);
-		rig_post(&rig, 0, &wr);
-		rig_run(&rig);
-		need(rig_event(&rig, 0, FERRY_EVENT_CQ_ERR, &event));
-		need_eq(event.number, rig.cq[0]->number);
-		rig_abandon(&rig);
+	for (i = 0; i < sizeof(lost_memory) / sizeof(lost_memory[0]); i++) {
+		lose(&lost_memory[i], false);
+		lose(&lost_memory[i], true);
 	}
 }
 
