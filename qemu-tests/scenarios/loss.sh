@@ -13,7 +13,7 @@ server=10.1.0.1
 # By messages a queue full of requests takes longer than 67 ms, and what is lost is sent again with all that follows: so less of it.
 MUCH="-s 65536 -n 200"
 ACK_TIMEOUT=14
-[ "$DMA" = direct ] || MUCH="-s 65536 -n 50 -t 4" ACK_TIMEOUT=16
+[ "$DMA" = direct ] || MUCH="-s 65536 -n 50 -t 4" ACK_TIMEOUT=18
 barrier configured
 
 both "pingpong" $server "ibv_rc_pingpong -d $DEV -g $GID -n 300 -c"
