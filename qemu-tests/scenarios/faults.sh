@@ -6,7 +6,7 @@
 # The kernel has no memory, at each place where the driver asks for some, one after the other: probe and every verb fail cleanly
 # and then work again. What was not given back is found by the leak check behind every scenario of this kernel. (An interrupt whose
 # files in /proc could not be made is no error to the kernel, but it warns when it removes them. DMA debugging gives up when it
-# has no memory itself, so this comes last. Linux loses memory of its own where a fork or the loading of a module fails; only
+# has no memory itself, so this comes last. Linux loses memory of its own, see "A context that is refused" in doc/use.md; only
 # leaks that a module has part in count.)
 
 . /ferry/guest-lib.sh
@@ -90,6 +90,51 @@ only_near 12
 before=$(all_resources)
 tap "verbs" faults --dev "$FERRY"
 is "nothing is left in rdma resource" "$(all_resources)" "$before"
+
+# with_left SPACE COMMAND...: the driver gets that much memory for the command, bytes of $injector failslab or pages of
+# fail_page_alloc, and no more.
+with_left() {
+	echo Y >$injectors/$injector/task-filter
+	echo -1 >$injectors/$injector/times
+	echo 1 >$injectors/$injector/interval
+	echo "$1" >$injectors/$injector/space
+	echo 100 >$injectors/$injector/probability
+	shift
+	(echo 1 >/proc/self/make-it-fail; "$@") >/dev/null 2>&1
+	set -- $?
+	echo 0 >$injectors/$injector/probability
+	return "$1"
+}
+
+# running_out UNDO COMMAND...: a single fault is made good by a smaller size that is tried next; this one stays, and comes later each time,
+# until the command succeeds. It must have failed before. UNDO comes before each.
+running_out() {
+	undo=$1 space=0 failures=0
+	shift
+	while $undo; ! with_left $space "$@"; do
+		failures=$((failures + 1))
+		[ $failures -lt 300 ] || { echo "still fails with $space left"; return 1; }
+		space=$((space + 1 + space / 8))
+	done
+	echo "failed $failures times, not with $space left"
+	[ $failures -gt 0 ]
+}
+not_bound() { ! bound || echo "$pci" >$driver/unbind; }
+# To the kernel a device is registered that has no file for programs, for want of memory.
+bind() { echo "$pci" >$driver/bind && [ -d "/sys/bus/pci/devices/$pci/infiniband_verbs" ]; }
+netdev_down() { ip link set "$FERRY_NETDEV" down; }
+
+for injector in failslab fail_page_alloc; do
+	run "the netdev opens, running out of memory ($injector)" running_out netdev_down ip link set "$FERRY_NETDEV" up
+	diag "$(tail -n 1 "$OUT")"
+	run "CQ and QPs, running out of memory ($injector)" running_out : timeout 100 extended --dev "$FERRY" --only abort
+	diag "$(tail -n 1 "$OUT")"
+	is "nothing is left in rdma resource" "$(all_resources)" "$before"
+	run "probe, running out of memory ($injector)" running_out not_bound bind
+	diag "$(tail -n 1 "$OUT")"
+	run "the device comes up" load_ferry
+	run "it works" pingpong -n 100 -c
+done
 
 only_near 0
 # by_chance on|off: one in a thousand allocations fails, of processes without luck.
